@@ -34,7 +34,6 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract import decoding
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage import migrate
 
@@ -211,7 +210,7 @@ async def measure() -> dict[str, list[Cost] | list[Call]]:
         await migrate.migrate(url)
         settings = settings_for(url)
         database = await connect(settings)
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         key = (await org.admin_key()).value
         await database.close()
         costs = [await measure_cost(settings, key, name, body) for name, body in bodies()]

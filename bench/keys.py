@@ -29,7 +29,7 @@ from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, FLUSH_EVERY_SECONDS, KeyDirectory, LastUsed
 from tollhouse.keys.lookup import find_by_digests
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import digest
 from tollhouse.keys.types import Customer
 from tollhouse.projects.types import Project
 from tollhouse.storage import migrate
@@ -76,7 +76,6 @@ class BenchSetup:
     database: Database
     clock: HeldClock
     directory: KeyDirectory
-    peppers: Peppers
     values: list[str]
     size: int
 
@@ -90,8 +89,8 @@ WITH made AS (
       FROM generate_series(1, $3)
     RETURNING organization_id, id
 )
-INSERT INTO key_directory (digest, pepper_version, organization_id, key_kind, key_id)
-SELECT sha256(id::text::bytea), 1, organization_id, 'project', id
+INSERT INTO key_directory (digest, organization_id, key_kind, key_id)
+SELECT sha256(id::text::bytea), organization_id, 'project', id
   FROM made
 """
 COUNT_UPDATES = """
@@ -113,10 +112,9 @@ async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[BenchS
     async with databases.temporary() as url:
         await migrate.migrate(url)
         settings = settings_for(f"{url}?options=-csynchronous_commit%3Doff")
-        peppers = Peppers(settings.secrets.pepper_bytes())
         database = await connect(settings)
         try:
-            org = await new_organization_fixture(database, peppers)
+            org = await new_organization_fixture(database)
             project = await org.project()
             await _fill(url, org, project, size - known)
             values = [(await org.project_key(project)).value for _ in range(known)]
@@ -125,8 +123,7 @@ async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[BenchS
                 url=url,
                 database=database,
                 clock=clock,
-                directory=KeyDirectory(database, peppers, clock, tasks, cache_size=100_000),
-                peppers=peppers,
+                directory=KeyDirectory(database, clock, tasks, cache_size=100_000),
                 values=values,
                 size=size,
             )
@@ -158,8 +155,8 @@ async def cold_lookups_us(setup: BenchSetup, values: list[str]) -> list[float]:
 
 async def server_cost(setup: BenchSetup, count: int) -> tuple[float, int]:
     """PostgreSQL's own microseconds and pages, median of several, for `count` keys at once."""
-    digests = [setup.peppers.digest(value, 1) for value in setup.values[:count]]
-    digests += [setup.peppers.digest(str(number), 1) for number in range(count - len(digests))]
+    digests = [digest(value) for value in setup.values[:count]]
+    digests += [digest(str(number)) for number in range(count - len(digests))]
     plans = [await _explained(setup, digests) for _ in range(ROUNDS)]
     return (
         median(plan["Execution Time"] * 1000 for plan in plans),

@@ -23,7 +23,6 @@ from tests.support.gateway import settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
-from tollhouse.keys.secrets import Peppers
 from tollhouse.policies import service
 from tollhouse.policies.snapshots import PolicySnapshots
 from tollhouse.projects.types import Project
@@ -120,13 +119,13 @@ def _p99(taken_us: list[float]) -> float:
 
 
 @asynccontextmanager
-async def prepared(url: str) -> AsyncGenerator[tuple[Database, Peppers]]:
+async def prepared(url: str) -> AsyncGenerator[Database]:
     """A pool on a schema that is up to date."""
     await migrate.migrate(url)
     settings = settings_for(f"{url}?options=-csynchronous_commit%3Doff")
     database = await connect(settings)
     try:
-        yield database, Peppers(settings.secrets.pepper_bytes())
+        yield database
     finally:
         await database.close()
 
@@ -142,15 +141,15 @@ async def _tidy(url: str) -> None:
 async def costs(few: int, many: int, total: int, readings: int) -> list[Cost]:
     """Few and many in effect, with all other policies in effect elsewhere."""
     tasks = Tasks()
-    async with databases.temporary() as url, prepared(url) as (database, peppers):
+    async with databases.temporary() as url, prepared(url) as database:
         sides: list[Side] = []
         for count in (few, many):
-            org = await new_organization_fixture(database, peppers)
+            org = await new_organization_fixture(database)
             await fill(url, org.organization_id, count, rule=RULE)
             sides.append(Side(org, await org.project(), count, tasks))
         elsewhere = total - few - many
         while elsewhere > 0:
-            others = await new_organization_fixture(database, peppers)
+            others = await new_organization_fixture(database)
             await fill(url, others.organization_id, min(many, elsewhere), rule=RULE)
             elsewhere -= many
         await _tidy(url)

@@ -24,7 +24,6 @@ from tests.support import databases
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import migrate
 
 DAY = 86_400
@@ -52,7 +51,7 @@ async def prepared(count: int) -> AsyncGenerator[httpx2.AsyncClient]:
         database = await connect(settings)
         connection = await asyncpg.connect(settings.database.url)
         try:
-            org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+            org = await new_organization_fixture(database)
             async with (
                 running_gateway(settings) as gateway,
                 opened(org, gateway, connection) as past,

@@ -15,7 +15,6 @@ from tests.support.organization_fixture import OrganizationFixture, new_organiza
 from tests.support.upstream import running_upstream
 from tests.support.vllm import running_vllm
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
@@ -117,20 +116,15 @@ async def database(settings: Settings) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def peppers(settings: Settings) -> Peppers:
-    return Peppers(settings.secrets.pepper_bytes())
-
-
-@pytest.fixture
-async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
+async def org(database: Database) -> OrganizationFixture:
     """An organization to act in."""
-    return await new_organization_fixture(database, peppers)
+    return await new_organization_fixture(database)
 
 
 @pytest.fixture
-async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
+async def other_org(database: Database) -> OrganizationFixture:
     """Somebody else's organization."""
-    return await new_organization_fixture(database, peppers, "another organization")
+    return await new_organization_fixture(database, "another organization")
 
 
 @pytest.fixture

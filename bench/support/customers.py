@@ -33,7 +33,6 @@ from tollhouse.app import connect
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import GrantKind
 from tollhouse.settings import RedisSettings, Settings
@@ -212,7 +211,7 @@ async def customer(settings: Settings) -> tuple[OrganizationFixture, str]:
     """Somebody with credit, with limits that count and never refuse, and the value of its key."""
     await migrate.migrate(settings.database.url)
     database = await connect(settings)
-    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    org = await new_organization_fixture(database)
     async with database.mutation(org.authority()) as tx:
         await ledger.grant(
             tx,

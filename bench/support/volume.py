@@ -69,8 +69,8 @@ _IDENTITIES: Final = (
       FROM loaded_keys
     """,
     """
-    INSERT INTO key_directory (digest, pepper_version, organization_id, key_kind, key_id)
-    SELECT sha256(number::text::bytea), 1, organization_id, 'project', key_id FROM loaded_keys
+    INSERT INTO key_directory (digest, organization_id, key_kind, key_id)
+    SELECT sha256(number::text::bytea), organization_id, 'project', key_id FROM loaded_keys
     """,
     """
     INSERT INTO rate_limits (organization_id, scope, scope_id, owner, requests_per_minute)

@@ -36,9 +36,8 @@ from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
 from tollhouse.inference import assembly
 from tollhouse.inference.assembly import EvaluationConfig, Inference, InferenceConfig
 from tollhouse.inference.pipeline import Timeouts
-from tollhouse.keys import directory, pepper_versions
+from tollhouse.keys import directory
 from tollhouse.keys.directory import KeyDirectory, LastUsed
-from tollhouse.keys.secrets import Peppers
 from tollhouse.leased_jobs import leased_jobs
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.verifier import SHOW_EVERY, Verifier
@@ -103,7 +102,7 @@ class Application:
     async def startup(self) -> AsgiServer:
         """Connect, start the background work, and return the ASGI application.
 
-        Raises if the schema or the peppers do not fit this version and its settings.
+        Raises if the schema or the master secret does not fit this version and its settings.
         """
         async with AsyncExitStack() as opened:
             self._database = await connect(self._settings)
@@ -122,9 +121,6 @@ class Application:
     async def _start(self) -> None:
         self._background_database = pools.part_for_background(self._database, self._settings)
         await storage_jobs.make_partitions(self._admin_database)
-        self._peppers = Peppers(
-            self._settings.secrets.pepper_bytes(), cell=self._settings.keys.cell
-        )
         self._last_used = LastUsed()
         self._limiter = Limiter(
             self._clock,
@@ -155,7 +151,6 @@ class Application:
             self._database,
             self._database_clock,
             self._instance_id,
-            pepper_versions=self._peppers.versions,
             master_ids=self._masters.ids,
         )
         await self._limiter.renew_leases()
@@ -263,7 +258,7 @@ class Application:
         given = given_routes.routes(
             database,
             reports,
-            peppers=self._peppers,
+            cell=settings.keys.cell,
             quotas=quotas,
             models=models,
             token_counter=self._inference.token_counter,
@@ -279,7 +274,7 @@ class Application:
         managed = manage_routes.routes(
             database,
             reports,
-            peppers=self._peppers,
+            cell=settings.keys.cell,
             quotas=quotas,
             publication=PublicationRules(
                 default_threshold_basis_points=settings.policies.default_threshold_basis_points,
@@ -296,7 +291,6 @@ class Application:
         server = settings.server
         directory = KeyDirectory(
             self._database,
-            self._peppers,
             self._clock,
             self._tasks,
             cache_size=settings.keys.cache_size,
@@ -342,7 +336,6 @@ class Application:
     async def _register(self) -> None:
         """Register the worker and its secrets before the first key is created or looked up."""
         async with self._database.transaction() as tx:
-            await pepper_versions.register(tx, self._peppers)
             await master_secrets.register(tx, self._masters)
             await self._heartbeat.record(tx)
 

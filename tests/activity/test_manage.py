@@ -21,7 +21,6 @@ from tests.support.shared_gateway import (
     gateway,
     org,
     other_org,
-    peppers,
     settings,
 )
 from tollhouse.activity import rules
@@ -35,7 +34,7 @@ from tollhouse.decisions.service import REQUESTS_MAX
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
 from tollhouse.storage.database import Database
 
-__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -17,7 +17,7 @@ from tests.support.deployment import Deployment, chat, offering, open_deployment
 from tests.support.gateway import settings_for
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import ProjectKeyId
-from tollhouse.keys.secrets import Peppers, mint
+from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import KeyKind
 from tollhouse.settings import ActivitySettings, Settings
 from tollhouse.storage.database import Database
@@ -72,7 +72,7 @@ async def test_every_answer_during_an_outage_has_a_record_afterwards(
     deployment: Deployment, cluster: Cluster, settings: Settings
 ) -> None:
     stranger = await deployment.org.project_key(deployment.project)
-    unknown = mint(KeyKind.PROJECT, Peppers(settings.secrets.pepper_bytes()), 1)
+    unknown = mint(KeyKind.PROJECT)
     gateway, administrator = deployment.gateway, await deployment.org.admin_key()
 
     async def refused_admin() -> int:

@@ -23,7 +23,6 @@ from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.search import EXAMINED_MAX
 from tollhouse.activity.types import RecordFilter, RecordGrouping, RecordPage, RequestRecord
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
@@ -81,10 +80,7 @@ async def archive() -> AsyncIterator[Archive]:
         settings = settings_for(cluster.url)
         database = await connect(settings)
         try:
-            worlds = [
-                await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
-                for _ in range(ORGANIZATIONS)
-            ]
+            worlds = [await new_organization_fixture(database) for _ in range(ORGANIZATIONS)]
             customers = [await customer_of(org) for org in worlds]
             yield await _filled(cluster, database, customers)
         finally:

@@ -24,7 +24,6 @@ from tests.support.processes import Service, running_service
 from tests.support.spending import spender_of
 from tollhouse.alerts.delivery import DELIVERIES_MAX
 from tollhouse.alerts.types import AlertThresholds, DeliveryState
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger.types import CapScope, Period
 from tollhouse.settings import AlertSettings, Settings
 from tollhouse.storage.database import Database
@@ -56,7 +55,6 @@ def _kill_workers(service: Service) -> None:
 @pytest.mark.nightly
 async def test_every_alert_arrives_exactly_once_by_its_id(
     database: Database,
-    peppers: Peppers,
     settings: Settings,
     sealer: Sealer,
     tmp_path: Path,
@@ -83,7 +81,7 @@ async def test_every_alert_arrives_exactly_once_by_its_id(
         ),
     )
     count = ALERTS // len(PERCENTS)
-    orgs = [await new_organization_fixture(database, peppers) for _ in range(count)]
+    orgs = [await new_organization_fixture(database) for _ in range(count)]
     async with running_receiver(answer) as receiver:
         for org in orgs:
             thresholds = AlertThresholds(cap_percents=PERCENTS)

@@ -11,10 +11,10 @@ import pytest_asyncio
 from tests.alerts.receiver import accept, running_receiver
 from tests.support.gateway import Gateway, run_jobs, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, settings
 from tollhouse.settings import AlertSettings, QuotaSettings, Settings
 
-__all__ = ["database", "database_url", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

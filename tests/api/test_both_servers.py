@@ -13,10 +13,10 @@ from tests.serving.servers import get, granian
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import as_toml
-from tests.support.shared_gateway import database, database_url, org, peppers
+from tests.support.shared_gateway import database, database_url, org
 from tollhouse.settings import Settings
 
-__all__ = ["database", "database_url", "org", "peppers"]
+__all__ = ["database", "database_url", "org"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,7 +10,7 @@ from tests.support.deployment import Deployment, chat, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, upstream
-from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, settings
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -20,7 +20,6 @@ __all__ = [
     "deployment",
     "gateway",
     "org",
-    "peppers",
     "settings",
     "upstream",
 ]

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, gateway, org, settings
 from tollhouse.settings import ErrorSettings, Settings
 
-__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

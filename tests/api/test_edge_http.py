@@ -10,10 +10,10 @@ import pytest_asyncio
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import HeldAdminKey, OrganizationFixture
-from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, gateway, org, settings
 from tollhouse.projects.types import Project
 
-__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,10 +13,10 @@ from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support import seeds
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, gateway, org, settings
 from tollhouse.contract.decoding import DEPTH_MAX, ELEMENTS_MAX, MEMBERS_MAX
 
-__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

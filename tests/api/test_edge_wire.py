@@ -14,10 +14,10 @@ from tests.api.test_edge_envelope import PROJECTS
 from tests.serving.raw import Observation, exchange
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database, database_url, gateway, org, peppers
+from tests.support.shared_gateway import database, database_url, gateway, org
 from tollhouse.settings import Settings
 
-__all__ = ["database", "database_url", "gateway", "org", "peppers"]
+__all__ = ["database", "database_url", "gateway", "org"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

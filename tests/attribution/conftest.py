@@ -8,7 +8,6 @@ from tests.responses.conftest import (
     offered,
     org,
     other_org,
-    peppers,
     settings,
     upstream,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "offered",
     "org",
     "other_org",
-    "peppers",
     "settings",
     "upstream",
 ]

@@ -72,7 +72,7 @@ async def test_nothing_is_granted_to_a_closed_organization_but_checks_can_be_rev
 
 
 async def test_an_unknown_organization_is_refused(org: OrganizationFixture) -> None:
-    nobody = OrganizationFixture(org.database, org.peppers, OrganizationId(time_ordered_uuid()))
+    nobody = OrganizationFixture(org.database, OrganizationId(time_ordered_uuid()))
 
     for verb in (nobody.grant_check, nobody.revoke_check):
         with pytest.raises(OrganizationNotFound):

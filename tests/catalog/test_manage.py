@@ -10,9 +10,9 @@ import pytest_asyncio
 from tests.identity.audit_rows import audit_rows
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, gateway, org, settings
 
-__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import signal
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -10,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from bench.support import processes
@@ -23,7 +21,6 @@ from tests.support.organization_fixture import OrganizationFixture, new_organiza
 from tests.support.processes import REPOSITORY, Service, running_service
 from tollhouse.app import connect
 from tollhouse.base.ids import GrantId, OrganizationId, time_ordered_uuid
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import GrantKind
 from tollhouse.settings import Settings
@@ -47,10 +44,6 @@ class Cell:
     @property
     def port(self) -> int:
         return self.settings.server.port
-
-    @property
-    def peppers(self) -> Peppers:
-        return Peppers(self.settings.secrets.pepper_bytes(), cell=self.name)
 
     async def start(self) -> None:
         """Start the gateway on the port that the proxy knows."""
@@ -113,7 +106,7 @@ class CellCustomer:
 
 
 async def customer(cell: Cell, name: str) -> CellCustomer:
-    org: OrganizationFixture = await new_organization_fixture(cell.database, cell.peppers, name)
+    org: OrganizationFixture = await new_organization_fixture(cell.database, name)
     async with cell.database.mutation(org.authority()) as tx:
         await ledger.grant(
             tx,
@@ -129,22 +122,13 @@ async def customer(cell: Cell, name: str) -> CellCustomer:
 
 @asynccontextmanager
 async def two_cells(folder: Path, upstreams: Sequence[str]) -> AsyncGenerator[tuple[Cell, Cell]]:
-    """The cells eu1 and us1, which know the peppers of each other."""
+    """The cells eu1 and us1, which share no secret."""
     async with AsyncExitStack() as stack:
-        peppers = secrets.token_urlsafe(48), secrets.token_urlsafe(48)
         opened: list[Cell] = []
-        for number, name in enumerate(("eu1", "us1")):
+        for name in ("eu1", "us1"):
             cluster = await stack.enter_async_context(own_server())
-            own, other = peppers[number], peppers[1 - number]
             settings = offering(settings_for(cluster.url, port=free_port()), *upstreams)
-            settings = replace(
-                settings,
-                keys=replace(settings.keys, cell=name),
-                secrets=msgspec.convert(
-                    {"master": settings.secrets.master, "peppers": {"1": other, "2": own}},
-                    type(settings.secrets),
-                ),
-            )
+            settings = replace(settings, keys=replace(settings.keys, cell=name))
             (folder / name).mkdir()
             cell = Cell(name, settings, cluster, folder / name, await connect(settings))
             stack.push_async_callback(cell.close)

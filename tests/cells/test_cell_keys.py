@@ -10,13 +10,12 @@ from msgspec.structs import replace
 from tests.support.credentials import RANDOM_LENGTH, checksum, unknown_key
 from tests.support.gateway import running_gateway
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
-from tollhouse.keys.secrets import Peppers, cell_of, is_well_formed, mint, redact
+from tollhouse.keys.secrets import cell_of, is_well_formed, mint, redact
 from tollhouse.keys.types import KeyKind
 from tollhouse.observability import log
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
-PEPPERS = Peppers({1: b"a pepper of this test"}, cell="eu1")
 LONGEST = "a23456789012345f"
 
 
@@ -24,7 +23,7 @@ LONGEST = "a23456789012345f"
     ("kind", "prefix"), [(KeyKind.PROJECT, "thp_eu1_"), (KeyKind.ADMIN, "tha_eu1_")]
 )
 def test_a_new_key_names_the_cell_before_its_secret(kind: KeyKind, prefix: str) -> None:
-    secret = mint(kind, PEPPERS, 1)
+    secret = mint(kind, cell="eu1")
 
     body = secret.value.removeprefix(prefix)
     assert re.fullmatch("[0-9A-Za-z]{49}", body)
@@ -98,8 +97,7 @@ async def test_keys_of_any_cell_work_where_they_are_stored(
     settings: Settings, database: Database, org: OrganizationFixture
 ) -> None:
     """An organization that moved brings keys along that name its former cell."""
-    foreign = Peppers(settings.secrets.pepper_bytes(), cell="us1")
-    moved = await new_organization_fixture(database, foreign)
+    moved = await new_organization_fixture(database, cell="us1")
     named = await moved.project_key(await moved.project())
     plain = await org.project_key(await org.project())
 

@@ -24,8 +24,6 @@ from tollhouse.cli.moves.mover import WrongDestination
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.moves.tables import DERIVED, LEFT, MOVED, TableDigest
 from tollhouse.cli.session import Session
-from tollhouse.keys import pepper_versions
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import marking
 from tollhouse.ledger.open_holds import open_hold
 from tollhouse.organizations.errors import MoveConflict
@@ -105,14 +103,10 @@ async def _age(database: Database) -> None:
 async def _operator(settings: Settings, cell: str) -> AsyncGenerator[Session]:
     settings = replace(settings, keys=replace(settings.keys, cell=cell))
     database = await connect(settings)
-    peppers = Peppers(settings.secrets.pepper_bytes(), cell=cell)
-    async with database.transaction() as tx:
-        await pepper_versions.register(tx, peppers)
     try:
         yield Session(
             settings=settings,
             database=database,
-            peppers=peppers,
             masters=MasterSecrets(settings.secrets.master_bytes()),
             clock=SystemClock(),
         )
@@ -164,12 +158,9 @@ async def pair(migrated_template: str) -> AsyncGenerator[Pair]:
             for _ in range(2)
         ]
         first, second = (settings_for(url) for url in urls)
-        # The new cell has the old one's pepper under another version.
-        shared = {"1": second.secrets.peppers["1"], "7": first.secrets.peppers["1"]}
-        second = replace(second, secrets=replace(second.secrets, peppers=shared))
         old = await stack.enter_async_context(_operator(first, "eu1"))
         new = await stack.enter_async_context(_operator(second, "us1"))
-        org = await new_organization_fixture(old.database, old.peppers)
+        org = await new_organization_fixture(old.database)
         tenant = await new_tenant(org, urls[0])
         await _age(old.database)
         await _leave_unsettled(old.database)
@@ -228,7 +219,7 @@ async def test_every_row_arrives_and_the_old_cell_names_the_new_one(
 
 
 async def test_a_frozen_organization_spends_and_changes_nothing(pair: Pair, tmp_path: Path) -> None:
-    neighbour = await new_organization_fixture(pair.old.database, pair.old.peppers)
+    neighbour = await new_organization_fixture(pair.old.database)
     project = await neighbour.project()
     key = await neighbour.project_key(project)
     await pair.export(MoveFolder(tmp_path / "move"))

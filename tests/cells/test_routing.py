@@ -19,7 +19,7 @@ from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
 from tollhouse.app import connect
 from tollhouse.cli.moves.routes import RENDERERS, KeyRoute
-from tollhouse.keys.secrets import Peppers, redact
+from tollhouse.keys.secrets import redact
 
 FORMER = "a23456789012345f"
 """The longest name of a cell makes the longest expression, which Envoy must accept."""
@@ -51,9 +51,7 @@ async def _cell(
         await customer_of(
             gateway,
             upstream,
-            await new_organization_fixture(
-                database, Peppers(settings.secrets.pepper_bytes(), cell=cell)
-            ),
+            await new_organization_fixture(database, cell=cell),
         )
         for cell in (name, None, FORMER)
     ]

@@ -260,7 +260,7 @@ def install(tools: Path) -> None:
 def remember_secrets(operator: Operator, *keys: str) -> None:
     """From now on, what `init` has written and shown is secret."""
     chosen = load(operator.settings_path, environment={}).secrets
-    operator.secrets.extend([chosen.master, *chosen.peppers.values(), *keys])
+    operator.secrets.extend([chosen.master, *keys])
 
 
 def new_project(operator: Operator) -> str:

@@ -114,7 +114,7 @@ def deployed(database_url: str, directory: Path, variables: dict[str, str]) -> O
     secrets = load(path, environment={}).secrets
     server = {"PORT": "0", "PROBE_PORT": "0", "WORKERS": "1"}
     overlay = {f"TOLLHOUSE_SERVER__{name}": value for name, value in server.items()}
-    return Operator(directory, variables | overlay, [secrets.master, *secrets.peppers.values()])
+    return Operator(directory, variables | overlay, [secrets.master])
 
 
 @pytest.fixture

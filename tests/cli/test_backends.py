@@ -34,8 +34,8 @@ def test_what_workers_left_out_is_listed_with_its_reason(patient: Operator) -> N
             await tx.execute(
                 """
                 INSERT INTO instances
-                       (id, started_at, heartbeat_at, pepper_versions, newest_revision)
-                SELECT gen_random_uuid(), now(), now(), '{1}', '0029' FROM generate_series(1, 3)
+                       (id, started_at, heartbeat_at, newest_revision)
+                SELECT gen_random_uuid(), now(), now(), '0029' FROM generate_series(1, 3)
                 """
             )
             await tx.execute(

@@ -11,16 +11,13 @@ from tollhouse.cli.deployment.configuration_file import write_draft
 from tollhouse.settings import load
 
 MASTER = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
-PEPPER = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO"
 OTHER_SECRET = "Qp6oIu3yTr9eWz1xCv8bNm4aSd7fGh0j"
-OTHER_PEPPER = "Gj6kLz3xCv9bNm1qWe4rTy7uIo2pAs5d"
 PASSWORD = "hunter2"
 SECRETS = f"""
 [database]
 url = "postgresql://user:{PASSWORD}@db.example/tollhouse"
 [secrets]
 master = "{MASTER}"
-peppers = {{ 1 = "{PEPPER}" }}
 """
 BACKEND = """
 [backends.engine]
@@ -41,7 +38,7 @@ NO_FILE = "the file cannot be read: No such file or directory"
 @pytest.fixture
 def reviewer(newcomer: Operator) -> Operator:
     """Somebody who has a sound configuration with its secrets, and no deployment."""
-    newcomer.secrets.extend([MASTER, PEPPER, OTHER_SECRET, OTHER_PEPPER, PASSWORD, "sk-1"])
+    newcomer.secrets.extend([MASTER, OTHER_SECRET, PASSWORD, "sk-1"])
     newcomer.environment["ENGINE_KEY"] = "sk-1"
     write(newcomer, SOUND)
     return newcomer
@@ -131,7 +128,6 @@ def test_secrets_that_ci_does_not_have_are_warnings(newcomer: Operator) -> None:
     assert found.stderr.splitlines() == [
         "Warning: database.url: it is not set",
         "Warning: secrets.master: it is not set",
-        "Warning: secrets.peppers: it is not set",
         'Warning: backends."engine".api_key_variable: the environment has no such variable',
     ]
 
@@ -152,7 +148,6 @@ def test_files_of_secrets_that_ci_does_not_have_are_warnings(newcomer: Operator)
         [secrets]
         master_file = "/none/master"
         previous_masters_file = "/none/previous"
-        peppers = { 2_file = "/none/2", 3_file = "/none/3" }
         [backends.engine]
         replicas = ["http://engine.example/v1"]
         api_key_file = "/none/key"
@@ -169,8 +164,6 @@ def test_files_of_secrets_that_ci_does_not_have_are_warnings(newcomer: Operator)
             "oidc.client_secret_file",
             "redis.url_file",
             "secrets.master_file",
-            "secrets.peppers.2_file",
-            "secrets.peppers.3_file",
             "secrets.previous_masters_file",
         )
     ]
@@ -187,7 +180,6 @@ def test_all_else_is_checked_without_the_secrets(newcomer: Operator) -> None:
     [
         (SOUND.replace(MASTER, "short"), "secrets.master: too weak"),
         (SOUND.replace("postgresql://", "postgres//"), "database.url: not of the form"),
-        (SOUND.replace(f'1 = "{PEPPER}"', ""), "length >= 1"),
     ],
 )
 def test_a_secret_that_is_there_must_be_valid(reviewer: Operator, wrong: str, told: str) -> None:
@@ -249,9 +241,8 @@ def test_a_setting_that_had_no_value_is_added(reviewer: Operator) -> None:
 
 def test_a_changed_secret_is_told_without_a_value(reviewer: Operator) -> None:
     before = SOUND.replace(MASTER, OTHER_SECRET).replace(PASSWORD, "letmein")
-    before = before.replace(PEPPER, OTHER_PEPPER)
     before = before.replace("ENGINE_KEY", "OTHER_KEY").replace(
-        "peppers = {", 'previous_masters_file = "previous"\npeppers = {'
+        "master = ", 'previous_masters_file = "previous"\nmaster = '
     )
     reviewer.secrets.extend(["letmein", "OTHER_KEY"])
 
@@ -259,7 +250,6 @@ def test_a_changed_secret_is_told_without_a_value(reviewer: Operator) -> None:
         'backends."engine".api_key_variable': ("changed", None, None),
         "database.url": ("changed", None, None),
         "secrets.master": ("changed", None, None),
-        "secrets.peppers.1": ("changed", None, None),
         "secrets.previous_masters_file": ("removed", None, None),
     }
 

@@ -59,7 +59,7 @@ def test_it_starts_from_nothing_and_again(newcomer: Operator, volume: Path, fres
     written = {path.name: path.read_text().strip() for path in volume.iterdir()}
     password = written["database-password"]
     assert written["database-url"] == f"postgresql://tollhouse:{password}@database:5432/tollhouse"
-    assert len({password, written["master"], written["pepper-1"]}) == 3
+    assert len({password, written["master"]}) == 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in volume.iterdir()} == {0o600}
 
     run("secrets", newcomer, volume)
@@ -71,7 +71,7 @@ def test_it_starts_from_nothing_and_again(newcomer: Operator, volume: Path, fres
     first_keys = volume / "first-keys"
     keys = first_keys.read_text()
     (admin_key,), (project_key,) = ADMIN_KEY.findall(keys), PROJECT_KEY.findall(keys)
-    newcomer.secrets.extend([written["master"], written["pepper-1"], admin_key, project_key])
+    newcomer.secrets.extend([written["master"], admin_key, project_key])
     assert stat.S_IMODE(first_keys.stat().st_mode) == 0o600
 
     first_keys.unlink()
@@ -90,7 +90,7 @@ def test_an_interrupted_generation_is_repeated(newcomer: Operator, volume: Path)
 
     run("secrets", newcomer, volume)
 
-    assert (volume / "pepper-1").read_text().strip()
+    assert (volume / "master").read_text().strip()
     assert (volume / "database-password").read_text() != "of an interrupted start"
 
 

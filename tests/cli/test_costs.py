@@ -11,7 +11,6 @@ from tests.reports import events
 from tests.reports.events import Keys
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
 from tollhouse.storage.database import Database
 
@@ -26,7 +25,7 @@ async def spend(operator: Operator, count: int) -> str:
     database = await connect(settings)
     connection = await asyncpg.connect(settings.database.url)
     try:
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         await _use(connection, org, count)
         return (await org.admin_key()).value
     finally:
@@ -88,7 +87,7 @@ def test_a_deployment_without_usage_shows_its_days(patient: Operator) -> None:
     async def create() -> None:
         settings = load(patient.settings_path, environment={})
         database: Database = await connect(settings)
-        await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        await new_organization_fixture(database)
         await database.close()
 
     asyncio.run(create())

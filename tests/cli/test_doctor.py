@@ -29,7 +29,6 @@ EVERY_CHECK = [
         "replica",
         "connections",
         "schema",
-        "peppers",
         "master secret",
         "workers",
         "job leases",
@@ -79,21 +78,7 @@ def test_another_schema_is_a_failure_and_ends_the_examination(
     assert findings["schema"]["outcome"] == "failure"
     assert "9999" in findings["schema"]["found"]
     assert "newer" in findings["schema"]["remedy"]
-    assert "peppers" not in findings
-
-
-def test_another_pepper_is_a_failure(patient: Operator, database_url: str) -> None:
-    asyncio.run(
-        execute(
-            database_url,
-            "INSERT INTO peppers (version, check_digest) VALUES (1, 'of another secret')",
-        )
-    )
-
-    finding = examined(patient)["peppers"]
-
-    assert finding["outcome"] == "failure"
-    assert "secrets.peppers.1" in finding["found"]
+    assert "master secret" not in findings
 
 
 def test_a_refused_login_is_explained_without_the_password(newcomer: Operator) -> None:
@@ -140,7 +125,7 @@ def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
     assert findings["data keys"]["found"] == "1 data keys are older than 48 hours"
     assert findings["sealed values"]["found"] == "1 sealed values are older than 25 hours"
     assert findings["workers"]["outcome"] == "warning"
-    assert findings["workers"]["found"] == "1 running, accepting pepper versions [1, 2]"
+    assert findings["workers"]["found"] == "1 running"
     assert findings["job leases"]["outcome"] == "warning"
 
 
@@ -189,8 +174,8 @@ async def leave_behind(url: str) -> None:
         SELECT gen_random_uuid(), 'creation', '', gen_random_uuid(), gen_random_uuid(),
                now() - age, 'sealed', current_date
           FROM unnest(ARRAY[interval '26 hours', interval '23 hours']) AS age;
-        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, newest_revision)
-        VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '{1,2}', '9999')
+        INSERT INTO instances (id, started_at, heartbeat_at, newest_revision)
+        VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '9999')
         """,
     )
 

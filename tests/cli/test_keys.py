@@ -3,7 +3,6 @@
 import json
 import time
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import httpx2
@@ -12,7 +11,6 @@ import pytest
 from tests.cli.commands import SECONDS_MAX, Operator, call, new_project, refusal
 from tests.support.wrong_clocks import wrong_clock
 from tollhouse.base.ids import minted_at
-from tollhouse.keys.pepper_versions import PepperMismatch
 
 NARROW = (
     *("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2"),
@@ -154,16 +152,3 @@ def test_a_key_that_may_revoke_admin_keys_comes_with_a_warning(operator: Operato
     operator.secrets.append(fields["value"])
 
     assert "can revoke every other Admin key" in made.stdout
-
-
-def test_a_key_is_not_made_with_a_pepper_that_the_workers_do_not_have(
-    operator: Operator, project: str, tmp_path: Path
-) -> None:
-    call("--config", str(operator.settings_path), "admin-key", "create", "before")
-    other = tmp_path / "other.toml"
-    pepper = operator.secrets[1]
-    text = operator.settings_path.read_text().replace(pepper, "another pepper of good length 0123")
-    other.write_text(text)
-
-    with pytest.raises(PepperMismatch):
-        call("--config", str(other), "key", "create", "--project", project, "after")

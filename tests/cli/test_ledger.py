@@ -25,7 +25,7 @@ def with_unsettled(operator: Operator, url: str, holds: int) -> tuple[UUID, list
     """A key of a new organization, and its reservations that nobody settled."""
 
     async def prepare(session: Session) -> tuple[UUID, list[ReservationId]]:
-        org = await new_organization_fixture(session.database, session.peppers)
+        org = await new_organization_fixture(session.database)
         ledger = await open_ledger(org, url)
         found = [await _unsettled(ledger) for _ in range(holds)]
         await reaper.run(session.database)

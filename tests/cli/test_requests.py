@@ -28,7 +28,6 @@ from tollhouse.cli.requests.following import RequestFollower
 from tollhouse.cli.requests.one_request import bar, steps
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
 from tollhouse.storage.database import Database
 
@@ -51,7 +50,7 @@ async def lived(operator: Operator, count: int) -> Past:
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         customer = await customer_of(org)
         records = [_request(customer, number, count) for number in range(count)]
         recorder = RequestRecorder(database, waiting_records_max=count)
@@ -318,9 +317,7 @@ async def refused_by_policy(operator: Operator) -> RequestRecord:
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        org = await new_organization_fixture(
-            database, Peppers(settings.secrets.pepper_bytes()), "refused"
-        )
+        org = await new_organization_fixture(database, "refused")
         customer = await customer_of(org)
         policy = await new_policy(org, ("publish",), name="No bread")
         record = customer.record(

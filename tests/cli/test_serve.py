@@ -16,10 +16,9 @@ from tollhouse.settings import InvalidSettings
 GOOD = "a secret of forty characters, 0123456789"
 
 
-def with_secrets(path: Path, master: str, pepper: str) -> Path:
+def with_secrets(path: Path, master: str) -> Path:
     path.write_text(
-        '[database]\nurl = "postgresql://127.0.0.1/nothing"\n'
-        f'[secrets]\nmaster = "{master}"\n[secrets.peppers]\n1 = "{pepper}"\n'
+        f'[database]\nurl = "postgresql://127.0.0.1/nothing"\n[secrets]\nmaster = "{master}"\n'
     )
     return path
 
@@ -27,21 +26,21 @@ def with_secrets(path: Path, master: str, pepper: str) -> Path:
 @pytest.mark.guarantee("T45")
 @pytest.mark.parametrize("weak", ["", "short", "ab" * 32, "x" * 64])
 def test_weak_secrets_are_refused_before_anything_listens(tmp_path: Path, weak: str) -> None:
-    for master, pepper in ((weak, GOOD), (GOOD, weak)):
-        path = with_secrets(tmp_path / "tollhouse.toml", master, pepper)
+    path = with_secrets(tmp_path / "tollhouse.toml", weak)
 
-        with pytest.raises(InvalidSettings, match="too weak"):
-            tollhouse.main(["--config", str(path), "serve"], standalone_mode=False)
+    with pytest.raises(InvalidSettings, match="too weak"):
+        tollhouse.main(["--config", str(path), "serve"], standalone_mode=False)
 
 
 def test_the_refusal_ends_the_command_and_does_not_show_the_secret(newcomer: Operator) -> None:
-    newcomer.secrets.append(GOOD)
-    with_secrets(newcomer.settings_path, GOOD, GOOD)
+    weak = "a secret of words " * 3
+    newcomer.secrets.append(weak)
+    with_secrets(newcomer.settings_path, weak)
 
     refused = newcomer.run("serve", exit_code=1)
 
     assert refused.stdout == ""
-    assert "must differ" in refused.stderr
+    assert "too weak" in refused.stderr
 
 
 def test_a_missing_configuration_says_where_to_get_one(newcomer: Operator) -> None:

@@ -17,7 +17,6 @@ from tests.support.shared_gateway import (
     database_url,
     org,
     other_org,
-    peppers,
     settings,
 )
 from tests.support.upstream import running_upstream
@@ -25,7 +24,7 @@ from tollhouse.cli.trial import test_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "org", "other_org", "settings"]
 
 AGENT_MODEL = "example/agent"
 STRICT_MODEL = "example/strict"

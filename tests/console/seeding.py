@@ -128,7 +128,7 @@ async def _dead_instance(org: OrganizationFixture) -> InstanceId:
     """A worker that has not been heard of for an hour."""
     instance_id = InstanceId(time_ordered_uuid())
     async with org.database.transaction() as tx:
-        await instances.heartbeat(tx, instance_id, pepper_versions=org.peppers.versions)
+        await instances.heartbeat(tx, instance_id)
         await tx.execute(
             "UPDATE instances SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1",
             instance_id,

@@ -25,7 +25,6 @@ from tests.support.organization_fixture import OrganizationFixture, new_organiza
 from tests.support.upstream import running_upstream
 from tollhouse.app import connect
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import LedgerSettings, OidcSettings, Settings
 from tollhouse.storage import migrate
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -48,9 +47,8 @@ async def main() -> None:
 
 async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) -> None:
     database = await connect(settings)
-    peppers = Peppers(settings.secrets.pepper_bytes())
-    org = await new_organization_fixture(database, peppers, "Example Ltd")
-    other = await new_organization_fixture(database, peppers, "Second Ltd")
+    org = await new_organization_fixture(database, "Example Ltd")
+    other = await new_organization_fixture(database, "Second Ltd")
     seeded = await seed(org)
     if "--crowded" in sys.argv:
         await crowd(org, settings.database.url)

@@ -17,12 +17,12 @@ from tests.contract.tables import ANSWERS, PARAMETERS, REQUESTS, Parameters, Res
 from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.policies import new_policy
 from tests.support.shared_deployment import deployment, gateway, upstream
-from tests.support.shared_gateway import database, database_url, peppers, settings
+from tests.support.shared_gateway import database, database_url, settings
 from tollhouse.base.ids import policy_id_text
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
+__all__ = ["database", "database_url", "deployment", "gateway", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

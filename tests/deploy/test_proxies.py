@@ -11,7 +11,7 @@ from tests.support.edges import EdgeProxy, EdgeStarter, envoy_edge, nginx_edge
 from tests.support.gateway import Gateway
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, offered, upstream
-from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, settings
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "gateway",
     "offered",
     "org",
-    "peppers",
     "settings",
     "upstream",
 ]

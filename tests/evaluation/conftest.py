@@ -25,7 +25,6 @@ from tests.support.shared_gateway import (
     gateways,
     org,
     other_org,
-    peppers,
     settings,
 )
 from tollhouse.settings import Settings
@@ -37,7 +36,6 @@ __all__ = [
     "gateways",
     "org",
     "other_org",
-    "peppers",
     "settings",
     "upstream",
 ]

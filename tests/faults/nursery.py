@@ -76,7 +76,7 @@ async def _announced(database_url: str, instance_id: InstanceId) -> Database:
         with suppress(DatabaseUnavailable):
             database = await connect(settings_for(database_url))
             async with database.transaction() as tx:
-                await instances.heartbeat(tx, instance_id, pepper_versions=[1])
+                await instances.heartbeat(tx, instance_id)
             return database
         await asyncio.sleep(SECONDS_UPSTREAM_MAX)
 

@@ -22,14 +22,14 @@ from tests.support import seeds
 from tests.support.deployment import MESSAGES_MODEL, MODEL, Deployment, chat, model, offering
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway
-from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, settings
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.asked import ChatAsked, prompt_tokens
 from tollhouse.testing.exchanges import RecordedExchange
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "deployment", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -28,12 +28,12 @@ from tests.support.deployment import (
 from tests.support.judged_deployment import BODIES, CHAT, MESSAGES, RESPONSES
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway
-from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, settings
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "org", "peppers", "settings"]
+__all__ = ["database", "database_url", "deployment", "gateway", "org", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

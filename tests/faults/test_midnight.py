@@ -174,7 +174,7 @@ async def test_a_hold_whose_worker_died_before_midnight_is_decided_on_its_day(
     database: Database, payer: Payer, hold: Hold, last_day: date
 ) -> None:
     async with database.transaction() as tx:
-        await instances.heartbeat(tx, INSTANCE, pepper_versions=[1])
+        await instances.heartbeat(tx, INSTANCE)
     await reap(database, INSTANCE)
     assert await money(database, payer) == Money(reserved=60, unsettled=60)
 

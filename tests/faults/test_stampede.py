@@ -15,7 +15,6 @@ from tests.support.deployment import Deployment, chat, customer_of, offering
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, Stream, open_stream
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -77,7 +76,6 @@ async def test_of_500_callers_100_are_served_and_400_get_402(
     settings: Settings,
     upstream: ScriptedUpstream,
     database: Database,
-    peppers: Peppers,
     tmp_path: Path,
 ) -> None:
     offered = offering(settings, upstream.base_url, idle_seconds=600.0, total_seconds=3600.0)
@@ -86,11 +84,11 @@ async def test_of_500_callers_100_are_served_and_400_get_402(
         msgspec.structs.replace(offered, server=server), tmp_path
     ) as service:
         await until(lambda: all_workers_run(database))
-        org = await new_organization_fixture(database, peppers)
+        org = await new_organization_fixture(database)
         one = await held_for_one(await customer_of(service, upstream, org))
         for _ in range(STAMPEDES):
             upstream.seen.clear()
-            org = await new_organization_fixture(database, peppers)
+            org = await new_organization_fixture(database)
             await stampede(service, await customer_of(service, upstream, org), one)
         assert await service.stop() == 0
 

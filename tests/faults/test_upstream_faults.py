@@ -37,13 +37,12 @@ from tests.support.shared_gateway import (
     database_url,
     gateways,
     org,
-    peppers,
     settings,
 )
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "gateways", "org", "peppers", "settings", "upstream"]
+__all__ = ["database", "database_url", "gateways", "org", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

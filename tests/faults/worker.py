@@ -41,7 +41,7 @@ def work(line: Connection, database_url: str, instance_id: InstanceId) -> None:
 async def _work(line: Connection, database_url: str, instance_id: InstanceId) -> None:
     database = await connect(settings_for(database_url))
     async with database.transaction() as tx:
-        await instances.heartbeat(tx, instance_id, pepper_versions=[1])
+        await instances.heartbeat(tx, instance_id)
     tasks = Tasks()
     batcher = Batcher(database, tasks, instance_id, own_batches_max=6)
     last_point: Point | None = None

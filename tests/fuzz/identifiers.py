@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, parse_uuid
-from tollhouse.keys.secrets import Peppers, cell_of, is_well_formed, mint, redact
+from tollhouse.keys.secrets import cell_of, is_well_formed, mint, redact
 from tollhouse.keys.types import KeyKind
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import InvalidCursor
@@ -22,10 +22,9 @@ QUESTION = CostQuery(
     grouping=frozenset(),
 )
 CURSOR = CURSORS.write(OWNER, QUESTION, PageCursor(bucket=86_400, end=2**40), master_id=MASTER_ID)
-PEPPERS = Peppers({1: b"pepper"})
 SEEDS = (
-    mint(KeyKind.PROJECT, PEPPERS, 1).value.encode(),
-    mint(KeyKind.ADMIN, Peppers({1: b"pepper"}, cell="eu1"), 1).value.encode(),
+    mint(KeyKind.PROJECT).value.encode(),
+    mint(KeyKind.ADMIN, cell="eu1").value.encode(),
     CURSOR.encode(),
     str(UUID(int=2**100)).encode(),
 )

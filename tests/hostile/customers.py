@@ -9,7 +9,6 @@ from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Mode
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger import verification
 from tollhouse.ledger.types import GrantKind
@@ -90,7 +89,7 @@ async def new_customer(
     database: Database, settings: Settings, *, credit: PicoUsd = CREDIT, mode: Mode | None = None
 ) -> Customer:
     """Make an organization; with a policy if `mode` says so."""
-    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    org = await new_organization_fixture(database)
     if credit:
         async with database.mutation(org.authority()) as tx:
             await ledger.grant(

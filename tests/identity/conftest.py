@@ -22,13 +22,12 @@ from tests.support.shared_gateway import (
     gateway,
     org,
     other_org,
-    peppers,
 )
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 from tollhouse.settings import LedgerSettings, Settings
 
-__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org"]
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -20,7 +20,6 @@ from tollhouse.alerts.types import AlertThresholds
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.organizations.types import OrganizationStatus
@@ -117,13 +116,13 @@ def path_of(row: Row, targets: dict[str, str]) -> str:
     return row.path.format_map(targets | {"api_key_id": api_key_id})
 
 
-async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
-    home = await new_organization_fixture(database, peppers)
+async def set_stage(gateway: Gateway, database: Database) -> Stage:
+    home = await new_organization_fixture(database)
     keys = await _keys_of_home(home)
-    foreign = await new_organization_fixture(database, peppers)
+    foreign = await new_organization_fixture(database)
     keys |= await _right_keys("foreign", foreign)
     for status in (OrganizationStatus.SUSPENDED, OrganizationStatus.CLOSED):
-        org = await new_organization_fixture(database, peppers)
+        org = await new_organization_fixture(database)
         keys |= await _right_keys(f"{status} organization", org)
         await org.set_status(status)
     for kind, prefix in PREFIXES.items():

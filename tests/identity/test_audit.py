@@ -23,7 +23,7 @@ from tests.support.organization_fixture import (
 from tests.support.policies import STEPS, new_policy
 from tollhouse.base.ids import policy_id_text
 from tollhouse.keys import service as keys
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import KeyKind
 from tollhouse.organizations.errors import OrganizationClosed
 from tollhouse.organizations.types import OrganizationStatus
@@ -363,10 +363,8 @@ def _digested(text: str) -> dict[str, object]:
     return {"sha256": hashlib.sha256(written.encode()).hexdigest(), "length": len(written)}
 
 
-async def test_every_verb_of_the_operator_leaves_one_row(
-    database: Database, peppers: Peppers
-) -> None:
-    org = await new_organization_fixture(database, peppers)
+async def test_every_verb_of_the_operator_leaves_one_row(database: Database) -> None:
+    org = await new_organization_fixture(database)
     project = await org.project()
     held = await org.project_key(project)
     admin = await org.admin_key()
@@ -407,14 +405,12 @@ async def test_every_verb_of_the_operator_leaves_one_row(
         assert len(row["digest_after"]) == 32
 
 
-async def test_what_the_operator_repeats_leaves_no_row(
-    database: Database, peppers: Peppers
-) -> None:
-    org = await new_organization_fixture(database, peppers)
+async def test_what_the_operator_repeats_leaves_no_row(database: Database) -> None:
+    org = await new_organization_fixture(database)
     project = await org.project("search")
     held = await org.project_key(project)
     admin = await org.admin_key()
-    secret = await keys.mint(database, peppers, KeyKind.PROJECT)
+    secret = mint(KeyKind.PROJECT)
     rows_before = len(await audit_rows(org))
     async with database.mutation(org.authority()) as tx:
         await keys.resume_project_key(tx, project.id, held.key.id)

@@ -17,7 +17,6 @@ from tests.identity.dumps import dump
 from tests.identity.proxy import proxied
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import running_service
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
@@ -59,11 +58,10 @@ def _bounded(settings: Settings, database_url: str) -> Settings:
 async def evidence(
     settings: Settings,
     database: Database,
-    peppers: Peppers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Evidence]:
     folder: Path = tmp_path_factory.mktemp("service")
-    org = await new_organization_fixture(database, peppers)
+    org = await new_organization_fixture(database)
     admin = await org.admin_key()
     server = urlsplit(settings.database.url)
     assert server.hostname is not None
@@ -78,7 +76,6 @@ async def evidence(
             run.secret("Admin key", admin.value)
             run.secret("password of the database", password)
             run.secret("master secret", settings.secrets.master)
-            run.secret("pepper", settings.secrets.peppers["1"])
             await canary_run.succeed(run)
             await canary_run.fail_at_the_door(run)
             await canary_run.fail_on_the_body(run)

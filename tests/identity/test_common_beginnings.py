@@ -16,7 +16,7 @@ from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import digest
 from tollhouse.observability import registry
 from tollhouse.storage.database import Database
 
@@ -43,11 +43,9 @@ NEW_DIGESTS = """
 """
 
 
-async def insert(
-    connection: asyncpg.Connection, like: UUID, keys: dict[str, UUID], peppers: Peppers
-) -> None:
+async def insert(connection: asyncpg.Connection, like: UUID, keys: dict[str, UUID]) -> None:
     """Store keys that have everything but their ID and secret from another one."""
-    digests = [peppers.digest(value, peppers.versions[0]) for value in keys]
+    digests = [digest(value) for value in keys]
     await connection.execute(NEW_KEYS, list(keys.values()), like)
     await connection.execute(NEW_DIGESTS, list(keys.values()), like, digests)
 
@@ -56,15 +54,12 @@ async def insert(
 async def test_keys_with_a_common_beginning_are_told_apart(
     database: Database,
     database_url: str,
-    peppers: Peppers,
     org: OrganizationFixture,
     other_org: OrganizationFixture,
 ) -> None:
     """Each beside a twin that was never made."""
     chance, tasks = seeds.chance(), Tasks()
-    directory = KeyDirectory(
-        database, peppers, HeldClock(datetime.now(UTC)), tasks, cache_size=1_000
-    )
+    directory = KeyDirectory(database, HeldClock(datetime.now(UTC)), tasks, cache_size=1_000)
     likes = [(await each.project_key(await each.project())).key.id for each in (org, other_org)]
     connection = await asyncpg.connect(database_url)
     for start in range(0, KEYS, AT_ONCE):
@@ -75,7 +70,7 @@ async def test_keys_with_a_common_beginning_are_told_apart(
             body = BEGINNING + rest
             values[body + "x" + checksum(body + "x")] = uuid4()
             twins.append(body + "y" + checksum(body + "y"))
-        await insert(connection, likes[start // AT_ONCE % 2], values, peppers)
+        await insert(connection, likes[start // AT_ONCE % 2], values)
 
         found = await asyncio.gather(*map(directory.find, values))
         assert [None if key is None else key.project_key_id for key in found] == list(
@@ -88,12 +83,12 @@ async def test_keys_with_a_common_beginning_are_told_apart(
 
 @pytest.mark.guarantee("T39")
 async def test_a_thousand_keys_make_no_series_of_their_own(
-    gateway: Gateway, database_url: str, peppers: Peppers, org: OrganizationFixture
+    gateway: Gateway, database_url: str, org: OrganizationFixture
 ) -> None:
     held = await org.project_key(await org.project())
     keys = {each: uuid4() for each in (unknown_key(PROJECT_PREFIX) for _ in range(1_000))}
     connection = await asyncpg.connect(database_url)
-    await insert(connection, held.key.id, keys, peppers)
+    await insert(connection, held.key.id, keys)
     await connection.close()
 
     async def ask(key: str) -> None:

@@ -46,7 +46,6 @@ from tollhouse.alerts.types import AlertThresholds
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.ids import time_ordered_uuid
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import migrate
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -232,10 +231,7 @@ async def stage() -> AsyncIterator[Stage]:
         await migrate.migrate(cluster.url)
         settings = offering(settings_for(cluster.url), upstream.base_url)
         database = await connect(settings)
-        peppers = Peppers(settings.secrets.pepper_bytes())
-        ours, theirs = [
-            await new_side(await new_organization_fixture(database, peppers)) for _ in range(2)
-        ]
+        ours, theirs = [await new_side(await new_organization_fixture(database)) for _ in range(2)]
         await new_cap(theirs.org)
         await new_limit(theirs.org)
         foreign = {

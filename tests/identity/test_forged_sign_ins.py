@@ -23,7 +23,6 @@ from tests.support.organization_fixture import OrganizationFixture, new_organiza
 from tollhouse.base.clock import HeldClock
 from tollhouse.console import provider as console_provider
 from tollhouse.console.sign_in import STARTED_LIFETIME
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import GroupGrantSettings, InvalidSettings, OidcSettings, Settings
 from tollhouse.storage.database import Database
 
@@ -38,8 +37,8 @@ Scenes = AsyncIterator[SignInScene]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shared(settings: Settings, database: Database, peppers: Peppers) -> Scenes:
-    async with _opened(settings, await new_organization_fixture(database, peppers)) as running:
+async def shared(settings: Settings, database: Database) -> Scenes:
+    async with _opened(settings, await new_organization_fixture(database)) as running:
         yield running
 
 

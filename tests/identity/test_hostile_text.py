@@ -18,7 +18,6 @@ from tests.identity.stage import Stage, path_of, set_stage
 from tests.identity.table import BODIES, QUERIES, ROWS, Row
 from tests.support import seeds
 from tests.support.gateway import Gateway
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 TEXTS_PER_PLACE = int(os.environ.get("TOLLHOUSE_HOSTILE_TEXTS", "1"))
@@ -45,8 +44,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
-    return await set_stage(gateway, database, peppers)
+async def stage(gateway: Gateway, database: Database) -> Stage:
+    return await set_stage(gateway, database)
 
 
 def with_text(body: object, text: str) -> Iterator[Any]:

@@ -24,7 +24,6 @@ from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import Service, running_service
 from tests.support.upstream import running_upstream
 from tollhouse.base.policies import Mode
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -134,11 +133,10 @@ async def _ask_judged(
 async def evidence(
     settings: Settings,
     database: Database,
-    peppers: Peppers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Evidence]:
     folder = tmp_path_factory.mktemp("service")
-    org, poor_org = [await new_organization_fixture(database, peppers) for _ in range(2)]
+    org, poor_org = [await new_organization_fixture(database) for _ in range(2)]
     poor = (await poor_org.project_key(await poor_org.project())).value
     with collecting(Collector()) as collector:
         async with running_upstream() as upstream, running_judge(ScriptedJudge()) as judge:

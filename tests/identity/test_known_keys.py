@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def directory(org: OrganizationFixture) -> AsyncIterator[KeyDirectory]:
     tasks = Tasks()
     clock = HeldClock(datetime.now(UTC))
-    yield KeyDirectory(org.database, org.peppers, clock, tasks, cache_size=10)
+    yield KeyDirectory(org.database, clock, tasks, cache_size=10)
     await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
 

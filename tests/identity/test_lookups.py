@@ -21,7 +21,6 @@ from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, WAITING_NEW_KEYS_MAX, KeyDirectory
 from tollhouse.keys.errors import TooManyLookups
-from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KnownKey
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
@@ -199,8 +198,8 @@ def clock() -> HeldClock:
 
 
 @pytest.fixture
-def directory(database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks) -> KeyDirectory:
-    return KeyDirectory(database, peppers, clock, tasks, cache_size=1000)
+def directory(database: Database, clock: HeldClock, tasks: Tasks) -> KeyDirectory:
+    return KeyDirectory(database, clock, tasks, cache_size=1000)
 
 
 @pytest.mark.parametrize(
@@ -269,10 +268,10 @@ async def test_a_key_stays_the_same_object_until_it_changes(
 
 
 async def test_a_flood_of_strangers_cannot_make_memory_grow(
-    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks
+    database: Database, clock: HeldClock, tasks: Tasks
 ) -> None:
     """With room for 100 answers, 1,000 strangers are each asked for once more."""
-    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=100)
+    directory = KeyDirectory(database, clock, tasks, cache_size=100)
     keys = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]
     await asyncio.gather(*(directory.find(key) for key in keys))
     unknown, cached = measures.lookups("unknown"), measures.lookups("cached")
@@ -285,9 +284,9 @@ async def test_a_flood_of_strangers_cannot_make_memory_grow(
 
 
 async def test_a_flood_of_strangers_cannot_make_a_known_key_forgotten(
-    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks, org: OrganizationFixture
+    database: Database, clock: HeldClock, tasks: Tasks, org: OrganizationFixture
 ) -> None:
-    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=100)
+    directory = KeyDirectory(database, clock, tasks, cache_size=100)
     key = (await org.project_key(await org.project())).value
     await directory.find(key)
     strangers = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]

@@ -22,7 +22,6 @@ from tests.support.organization_fixture import (
 )
 from tollhouse.app import Application, connect
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.keys.secrets import Peppers
 from tollhouse.projects.types import Project
 from tollhouse.settings import Settings
 from tollhouse.storage import instances, master_secrets
@@ -74,7 +73,7 @@ async def database(before: Settings) -> AsyncIterator[Database]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def org(database: Database, before: Settings) -> OrganizationFixture:
-    return await new_organization_fixture(database, Peppers(before.secrets.pepper_bytes()))
+    return await new_organization_fixture(database)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -240,9 +239,7 @@ async def test_a_worker_that_starts_meanwhile_can_read_what_is_written(
             Sealer(database, new).seal(b"a value", bound_to=b"a creation", now=now)
         )
         await until_a_lock_is_awaited(before.database.url)
-        await instances.heartbeat(
-            tx, InstanceId(time_ordered_uuid()), pepper_versions=[1], master_ids=old.ids
-        )
+        await instances.heartbeat(tx, InstanceId(time_ordered_uuid()), master_ids=old.ids)
     sealed = await sealing
 
     opened = await Sealer(database, old).open(sealed, bound_to=b"a creation", now=now)
@@ -258,9 +255,8 @@ async def test_a_worker_that_was_killed_holds_the_new_secret_up_for_a_while_only
         await tx.execute(
             """
             INSERT INTO instances (
-                id, started_at, heartbeat_at, pepper_versions, master_ids, newest_revision)
-            VALUES (gen_random_uuid(), now(), clock_timestamp() - interval '31 seconds', '{1}', $1,
-                    '9999')
+                id, started_at, heartbeat_at, master_ids, newest_revision)
+            VALUES (gen_random_uuid(), now(), clock_timestamp() - interval '31 seconds', $1, '9999')
             """,
             masters.ids,
         )

@@ -11,7 +11,6 @@ import pytest_asyncio
 from tests.identity.stage import Stage, path_of, set_stage
 from tests.identity.table import BODIES, QUERIES, ROWS, Row
 from tests.support.gateway import Gateway
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -99,8 +98,8 @@ def _sound(row: Row) -> Expected:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
-    return await set_stage(gateway, database, peppers)
+async def stage(gateway: Gateway, database: Database) -> Stage:
+    return await set_stage(gateway, database)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

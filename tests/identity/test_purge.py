@@ -18,7 +18,6 @@ from tests.support.organization_fixture import OrganizationFixture, new_organiza
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.keys import service as keys
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import idempotency
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -63,7 +62,7 @@ async def _deployed(template: str, start: datetime) -> AsyncGenerator[Deployment
     async with databases.temporary(template=template) as url:
         settings = settings_for(url)
         database = await connect(settings)
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         path = keys_path((await org.project()).id)
         admin = await org.admin_key()
         clock = HeldClock(start)
@@ -170,9 +169,8 @@ FILL = """
     SELECT gen_random_uuid(), 'creation-' || number, '', gen_random_uuid(), gen_random_uuid(),
            '2031-01-01Z', 'sealed', '2031-01-01'
       FROM generate_series(1, 12000) AS number;
-    INSERT INTO key_directory (digest, pepper_version, organization_id, key_kind, key_id,
-                               expires_at)
-    SELECT number::text::bytea, 1, gen_random_uuid(), 'project', gen_random_uuid(), '2031-01-01Z'
+    INSERT INTO key_directory (digest, organization_id, key_kind, key_id, expires_at)
+    SELECT number::text::bytea, gen_random_uuid(), 'project', gen_random_uuid(), '2031-01-01Z'
       FROM generate_series(1, 12000) AS number;
 """
 

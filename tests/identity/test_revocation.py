@@ -19,7 +19,6 @@ from tests.support.organization_fixture import (
     OrganizationFixture,
     new_organization_fixture,
 )
-from tollhouse.keys.secrets import Peppers
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
@@ -152,7 +151,6 @@ async def test_a_change_holds_on_another_worker_within_a_second(
     gateway: Gateway,
     other_gateway: Gateway,
     database: Database,
-    peppers: Peppers,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     turns = asyncio.Semaphore(AT_ONCE)
@@ -160,7 +158,7 @@ async def test_a_change_holds_on_another_worker_within_a_second(
 
     async def play(number: int, client: httpx2.AsyncClient) -> float:
         async with turns:
-            prepared = await _prepared(await new_organization_fixture(database, peppers), client)
+            prepared = await _prepared(await new_organization_fixture(database), client)
             return await _delay_seconds(
                 prepared, CHANGES[names[number % len(names)]], other_gateway
             )

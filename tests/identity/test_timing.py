@@ -33,7 +33,7 @@ from tollhouse.base.clock import HeldClock
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.secrets import Peppers, is_well_formed
+from tollhouse.keys.secrets import digest, is_well_formed
 from tollhouse.storage.database import Database
 
 MEASURES = int(os.environ.get("TOLLHOUSE_TIMED_KEYS", "40000"))
@@ -102,12 +102,10 @@ def welch(first: Sequence[int], second: Sequence[int], *, bound: float) -> float
 
 
 @pytest.mark.guarantee("T21")
-async def test_a_refusal_takes_as_long_near_a_real_key(
-    database: Database, peppers: Peppers, key: str
-) -> None:
+async def test_a_refusal_takes_as_long_near_a_real_key(database: Database, key: str) -> None:
     tasks, times = Tasks(), Times(([], []))
     clock = HeldClock(datetime.now(UTC))
-    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=10_000)
+    directory = KeyDirectory(database, clock, tasks, cache_size=10_000)
 
     def refuse(value: str) -> None:
         with suppress(StopIteration):
@@ -126,9 +124,7 @@ async def test_a_refusal_takes_as_long_near_a_real_key(
 
 @pytest.mark.guarantee("T21")
 @pytest.mark.parametrize("is_lower", [True, False], ids=["lower case", "other"])
-async def test_form_and_digest_take_as_long_near_a_real_key(
-    peppers: Peppers, is_lower: bool
-) -> None:
+async def test_form_and_digest_take_as_long_near_a_real_key(is_lower: bool) -> None:
     """Measure what a key costs that no cache has. The form is checked without any secret.
 
     Its time follows from the text that the caller sent. While the pattern tried a cell's name
@@ -143,7 +139,7 @@ async def test_form_and_digest_take_as_long_near_a_real_key(
 
     def refuse(value: str) -> None:
         assert is_well_formed(value)
-        peppers.digests(value)
+        digest(value)
 
     for _ in range(0, MEASURES, MEASURES_PER_ROUND):
         measure(refuse, near_and_far(key), times)

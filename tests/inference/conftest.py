@@ -7,7 +7,6 @@ from tests.support.shared_gateway import (
     database_url,
     org,
     other_org,
-    peppers,
     settings,
 )
 
@@ -19,7 +18,6 @@ __all__ = [
     "offered",
     "org",
     "other_org",
-    "peppers",
     "settings",
     "upstream",
 ]

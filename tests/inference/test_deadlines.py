@@ -17,7 +17,6 @@ from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment, customer_of, model, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
-from tollhouse.keys.secrets import Peppers
 from tollhouse.observability import registry
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.storage.database import Database
@@ -137,12 +136,12 @@ def error_of(answer: httpx2.Response) -> dict[str, Any]:
 @EACH_SURFACE
 @pytest.mark.clock
 async def test_a_deadline_that_passes_is_told_and_settled_once(
-    deployment: Deployment, database: Database, peppers: Peppers, endpoint: str
+    deployment: Deployment, database: Database, endpoint: str
 ) -> None:
     """Each by a customer of its own and none after the other, so that they take as long as one."""
     async with asyncio.TaskGroup() as group:
         for late in CASES.values():
-            org = await new_organization_fixture(database, peppers)
+            org = await new_organization_fixture(database)
             customer = await customer_of(deployment.gateway, deployment.upstream, org)
             group.create_task(pass_by(customer, endpoint, late))
 

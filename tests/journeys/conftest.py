@@ -15,7 +15,6 @@ from tests.support.shared_gateway import (
     database_url,
     org,
     other_org,
-    peppers,
     settings,
 )
 from tests.support.upstream import running_upstream
@@ -26,7 +25,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 ENGINES = ["llama_engine", pytest.param("vllm_engine", marks=pytest.mark.vllm)]
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "org", "other_org", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

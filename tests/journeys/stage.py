@@ -26,7 +26,6 @@ from tests.support.upstream import running_upstream
 from tollhouse.app import connect
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.keys.secrets import Peppers
 from tollhouse.limits.types import LimitScope
 from tollhouse.settings import Settings
 from tollhouse.settings.sections import CompatibilitySettings
@@ -137,7 +136,7 @@ async def open_stage(template: str) -> AsyncGenerator[Stage]:
 @asynccontextmanager
 async def organization(settings: Settings) -> AsyncGenerator[OrganizationFixture]:
     database = await connect(settings)
-    yield await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    yield await new_organization_fixture(database)
     await database.close()
 
 

@@ -20,7 +20,6 @@ from tollhouse.app import connect
 from tollhouse.base.ids import InstanceId, ReservationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import operations, reaper
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import CAP_ERRORS, HoldNotFound, ResolutionSetAside, Uncovered
@@ -218,7 +217,6 @@ class Library:
 
     runner: asyncio.Runner
     database: Database
-    peppers: Peppers
     url: str
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -228,7 +226,7 @@ class Library:
         return self.do(self._new_books())
 
     async def _new_books(self) -> Books:
-        org = await new_organization_fixture(self.database, self.peppers)
+        org = await new_organization_fixture(self.database)
         tills: list[DirectLedger] = []
         for keys in KEYS_OF_PROJECTS:
             project = await org.project()
@@ -260,4 +258,4 @@ async def _open(runner: asyncio.Runner, stack: AsyncExitStack, template: str) ->
     settings = settings_for(url)
     database = await connect(settings)
     stack.push_async_callback(database.close)
-    return Library(runner, database, Peppers(settings.secrets.pepper_bytes()), url)
+    return Library(runner, database, url)

@@ -112,9 +112,8 @@ class DirectLedger:
         """Make the last heartbeat lie so far back."""
         await self.tamper(
             """
-            INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, newest_revision)
-            VALUES ($1, clock_timestamp() - $2::interval, clock_timestamp() - $2::interval, '{1}',
-                    '9999')
+            INSERT INTO instances (id, started_at, heartbeat_at, newest_revision)
+            VALUES ($1, clock_timestamp() - $2::interval, clock_timestamp() - $2::interval, '9999')
             ON CONFLICT (id) DO UPDATE SET heartbeat_at = EXCLUDED.heartbeat_at
             """,
             instance_id,

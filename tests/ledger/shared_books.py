@@ -9,13 +9,13 @@ import pytest_asyncio
 
 from tests.ledger.invariants import assert_conserved
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import database_url, org, other_org, peppers, settings
+from tests.support.shared_gateway import database_url, org, other_org, settings
 from tests.support.spending import Spender, spender_of
 from tollhouse.app import connect
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "org", "other_org", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

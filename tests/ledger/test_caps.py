@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.identity.audit_rows import audit_rows
-from tests.ledger.shared_books import database, database_url, org, other_org, peppers, settings
+from tests.ledger.shared_books import database, database_url, org, other_org, settings
 from tests.ledger.shared_books import funded_spender as spender
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
@@ -21,7 +21,7 @@ from tollhouse.ledger.errors import (
 )
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings", "spender"]
+__all__ = ["database", "database_url", "org", "other_org", "settings", "spender"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLACES = [(scope, period) for scope in CapScope for period in Period]

@@ -4,13 +4,13 @@ import pytest
 
 from tests.ledger.money import Payer
 from tests.ledger.sending import Form, send
-from tests.ledger.shared_books import database, database_url, org, peppers, settings
+from tests.ledger.shared_books import database, database_url, org, settings
 from tests.ledger.shared_books import funded_spender as spender
 from tests.support.spending import Spender
 from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Hold, Period
 
-__all__ = ["database", "database_url", "org", "peppers", "settings", "spender"]
+__all__ = ["database", "database_url", "org", "settings", "spender"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ADMITTED: tuple[int, int, int] = (AdmissionVerdict.ADMITTED, 0, 0)

@@ -9,7 +9,6 @@ from tests.ledger.shared_books import (
     database_url,
     org,
     other_org,
-    peppers,
     settings,
     spender,
 )
@@ -28,7 +27,7 @@ from tollhouse.ledger.errors import (
 from tollhouse.ledger.types import GrantKind
 from tollhouse.storage.database import Database
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings", "spender"]
+__all__ = ["database", "database_url", "org", "other_org", "settings", "spender"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEVER_NEGATIVE = [kind for kind in GrantKind if kind is not GrantKind.CORRECTION]

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from tests.ledger.shared_books import database, database_url, org, peppers, settings, spender
+from tests.ledger.shared_books import database, database_url, org, settings, spender
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender
 from tollhouse.base.money import PICO_USD_PER_USD
 from tollhouse.settings import LedgerSettings, Settings
 
-__all__ = ["database", "database_url", "org", "peppers", "settings", "spender"]
+__all__ = ["database", "database_url", "org", "settings", "spender"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CREDITS = "/manage/v1/organization/credits"

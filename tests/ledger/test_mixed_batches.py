@@ -8,15 +8,14 @@ import pytest_asyncio
 
 from tests.ledger.money import DEADLINE, Payer
 from tests.ledger.sending import Form, send
-from tests.ledger.shared_books import database, database_url, peppers, settings
+from tests.ledger.shared_books import database, database_url, settings
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.spending import Spender, spender_of
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import AdmissionVerdict, Hold
 from tollhouse.storage.database import Database
 
-__all__ = ["database", "database_url", "peppers", "settings"]
+__all__ = ["database", "database_url", "settings"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CREDIT = 1_000_000
@@ -24,13 +23,11 @@ CAP = 100
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def spenders(database: Database, peppers: Peppers) -> AsyncIterator[list[Spender]]:
+async def spenders(database: Database) -> AsyncIterator[list[Spender]]:
     """One organization for each kind of cap, which has this cap and no other."""
     async with AsyncExitStack() as stack:
         opened = [
-            await stack.enter_async_context(
-                spender_of(await new_organization_fixture(database, peppers))
-            )
+            await stack.enter_async_context(spender_of(await new_organization_fixture(database)))
             for _ in CAPS
         ]
         for spender, (scope, period) in zip(opened, CAPS, strict=True):

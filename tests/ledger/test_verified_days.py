@@ -12,7 +12,6 @@ from tests.ledger.past import days_ago, enter_past
 from tests.support import databases
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.wrong_clocks import MovedClock
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import partitions, verification, verifier
 from tollhouse.ledger.verified_days import REREAD_AFTER
 from tollhouse.ledger.verifier import VERIFIED_AGAIN_AFTER, Verifier
@@ -204,12 +203,10 @@ async def test_days_without_entries_are_not_opened(
 
 
 @pytest.mark.tampers
-async def test_a_ledger_that_cannot_be_read_does_not_stop_the_others(
-    ledger: DirectLedger, peppers: Peppers
-) -> None:
+async def test_a_ledger_that_cannot_be_read_does_not_stop_the_others(ledger: DirectLedger) -> None:
     database = ledger.org.database
     await ledger.tamper("UPDATE accounts SET written_off_unknown_pico = 'NaN'")
-    lost = await new_organization_fixture(database, peppers)
+    lost = await new_organization_fixture(database)
     await ledger.tamper("DELETE FROM accounts WHERE organization_id = $1", lost.organization_id)
 
     await verifier_of(database).run()
@@ -241,11 +238,9 @@ async def test_a_closed_day_needs_no_mark(ledger: DirectLedger) -> None:
     assert await marks(ledger) == set()
 
 
-async def test_each_organization_is_verified_in_its_turn(
-    ledger: DirectLedger, peppers: Peppers
-) -> None:
+async def test_each_organization_is_verified_in_its_turn(ledger: DirectLedger) -> None:
     database = ledger.org.database
-    other = await new_organization_fixture(database, peppers)
+    other = await new_organization_fixture(database)
     await ledger.tamper("UPDATE accounts SET written_off_excess_pico = 1 WHERE credit_pico > 0")
     everyone = verifier_of(database)
 

@@ -11,11 +11,10 @@ from tests.support.shared_gateway import (
     gateway,
     org,
     other_org,
-    peppers,
     settings,
 )
 
-__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "settings"]
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def clock() -> HeldClock:
 @pytest_asyncio.fixture(loop_scope="module")
 async def directory(org: OrganizationFixture, clock: HeldClock) -> AsyncIterator[KeyDirectory]:
     tasks = Tasks()
-    yield KeyDirectory(org.database, org.peppers, clock, tasks, cache_size=10)
+    yield KeyDirectory(org.database, clock, tasks, cache_size=10)
     await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
 

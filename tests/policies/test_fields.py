@@ -26,7 +26,6 @@ from tests.policies.client import GIVEN, MANAGE, RULE, Policies, body_of
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.contract import policies as wire
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -86,8 +85,8 @@ PLACES: dict[type[msgspec.Struct], tuple[str, str]] = {
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shared_world(database: Database, peppers: Peppers) -> OrganizationFixture:
-    return await new_organization_fixture(database, peppers)
+async def shared_world(database: Database) -> OrganizationFixture:
+    return await new_organization_fixture(database)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

@@ -19,7 +19,6 @@ from tests.policies.racer import Answer, Request, race
 from tests.storage.processes import next_word, running
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.processes import running_service
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import ServerSettings, Settings
 from tollhouse.storage.database import Database
 
@@ -60,10 +59,9 @@ class Track:
 async def track(
     settings: Settings,
     database: Database,
-    peppers: Peppers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Track]:
-    org = await new_organization_fixture(database, peppers)
+    org = await new_organization_fixture(database)
     folder: Path = tmp_path_factory.mktemp("races")
     two_workers = Settings(
         database=settings.database,

@@ -20,7 +20,6 @@ from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
 from tollhouse.base.policies import Mode
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.secrets import Peppers
 from tollhouse.policies.errors import (
     SelectedPolicyNotFound,
     SnapshotBehind,
@@ -218,7 +217,7 @@ async def test_memory_is_bounded_and_what_was_loaded_last_stays(
 
 
 async def test_the_number_rises_with_what_applies_and_a_key_carries_it(
-    policies: Policies, org: OrganizationFixture, project: Project, peppers: Peppers, tasks: Tasks
+    policies: Policies, org: OrganizationFixture, project: Project, tasks: Tasks
 ) -> None:
     numbers = [await number_of(org)]
     policy = await policies.created(scope="organization")
@@ -233,7 +232,7 @@ async def test_the_number_rises_with_what_applies_and_a_key_carries_it(
     refused = await policies.pause(policy["id"], 6)
     numbers.append(await number_of(org))
     held = await org.project_key(project)
-    directory = KeyDirectory(org.database, peppers, SystemClock(), tasks, cache_size=10)
+    directory = KeyDirectory(org.database, SystemClock(), tasks, cache_size=10)
 
     known = await directory.find(held.value)
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.support.deployment import EVERYTHING, MODEL, Deployment, model, offering
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, upstream
-from tests.support.shared_gateway import database, database_url, org, other_org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, other_org, settings
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -21,7 +21,6 @@ __all__ = [
     "gateway",
     "org",
     "other_org",
-    "peppers",
     "settings",
     "upstream",
 ]

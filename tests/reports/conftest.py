@@ -14,11 +14,10 @@ from tests.support.shared_gateway import (
     gateway,
     org,
     other_org,
-    peppers,
     settings,
 )
 
-__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

@@ -19,7 +19,6 @@ from tests.reports.brute_force import Asked, Lines
 from tests.reports.past import Past, opened
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import new_organization_fixture
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -50,12 +49,10 @@ _PICO = "(CAST(BilledCost AS DECIMAL(38, 12)) * 1000000000000)::HUGEINT"
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def past(
-    database: Database, peppers: Peppers, gateway: Gateway, database_url: str
-) -> AsyncIterator[Past]:
+async def past(database: Database, gateway: Gateway, database_url: str) -> AsyncIterator[Past]:
     """Eight days on which every request has its final cost."""
     connection = await asyncpg.connect(database_url, command_timeout=FILLING_SECONDS_MAX)
-    org = await new_organization_fixture(database, peppers)
+    org = await new_organization_fixture(database)
     async with opened(org, gateway, connection) as made:
         await events.make_partitions(connection, SINCE.date(), UNTIL.date())
         await events.hold(

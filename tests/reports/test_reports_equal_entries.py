@@ -18,7 +18,6 @@ from tests.reports.brute_force import Asked, Entries
 from tests.reports.past import COSTS, UNSETTLED, Past, opened
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import new_organization_fixture
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -53,12 +52,10 @@ RANGES = {
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def past(
-    database: Database, peppers: Peppers, gateway: Gateway, database_url: str
-) -> AsyncIterator[Past]:
+async def past(database: Database, gateway: Gateway, database_url: str) -> AsyncIterator[Past]:
     """400 days across month ends, settled in no order of time; three days past retention."""
     connection = await asyncpg.connect(database_url, command_timeout=FILLING_SECONDS_MAX)
-    org = await new_organization_fixture(database, peppers)
+    org = await new_organization_fixture(database)
     async with opened(org, gateway, connection) as made:
         await events.make_partitions(connection, events.FIRST_DAY, events.LAST_DAY)
         since = events.midnight(events.FIRST_DAY)

@@ -6,7 +6,7 @@ import pytest
 from tests.support.deployment import EVERYTHING, MODEL, model, offering
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, upstream
-from tests.support.shared_gateway import database, database_url, org, other_org, peppers, settings
+from tests.support.shared_gateway import database, database_url, org, other_org, settings
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -17,7 +17,6 @@ __all__ = [
     "gateway",
     "org",
     "other_org",
-    "peppers",
     "settings",
     "upstream",
 ]

@@ -20,7 +20,6 @@ from tests.responses.conftest import PLAIN_MODEL
 from tests.support.deployment import MODEL, customer_of
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import new_organization_fixture
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -42,12 +41,10 @@ MODEL_MAX = 4096
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(
-    gateway: Gateway, upstream: ScriptedUpstream, database: Database, peppers: Peppers
+    gateway: Gateway, upstream: ScriptedUpstream, database: Database
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """One customer for all cases."""
-    deployment = await customer_of(
-        gateway, upstream, await new_organization_fixture(database, peppers)
-    )
+    deployment = await customer_of(gateway, upstream, await new_organization_fixture(database))
     async with deployment.customer() as opened:
         yield opened
 

@@ -34,7 +34,6 @@ def settings(**server: Any) -> Settings:  # noqa: ANN401 - whatever the section 
         database=DatabaseSettings(url="postgresql://127.0.0.1/none"),
         secrets=SecretSettings(
             master="0123456789abcdefghijklmnopqrstuv",
-            peppers={"1": "vutsrqponmlkjihgfedcba9876543210"},
         ),
         server=ServerSettings(port=0, probe_port=0, **server),
     )

@@ -23,7 +23,6 @@ url = "postgresql://127.0.0.1/none"
 
 [secrets]
 master = "0123456789abcdefghijklmnopqrstuv"
-peppers = {{ "1" = "vutsrqponmlkjihgfedcba9876543210" }}
 
 [server]
 port = 0

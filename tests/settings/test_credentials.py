@@ -12,7 +12,6 @@ url = "postgresql://127.0.0.1/tollhouse"
 
 [secrets]
 master = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
-peppers = { 1 = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO" }
 
 [backends.engine]
 replicas = ["http://127.0.0.1:8000/v1"]

@@ -12,13 +12,11 @@ url = "postgresql://127.0.0.1/tollhouse"
 
 [secrets]
 master = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
-peppers = { 1 = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO" }
 
 [server]
 port = 1
 workers = 3
 """
-OTHER_SECRET = "Qp6oIu3yTr9eWz1xCv8bNm4aSd7fGh0j"
 
 
 @pytest.fixture
@@ -52,12 +50,6 @@ def test_a_value_is_read_as_toml_and_else_as_the_text_that_it_is(
     assert overlaid(path, TOLLHOUSE_SERVER__HOST=text).server.host == host
 
 
-def test_peppers_are_given_as_a_table(path: Path) -> None:
-    settings = overlaid(path, TOLLHOUSE_SECRETS__PEPPERS=f'{{ 2 = "{OTHER_SECRET}" }}')
-
-    assert settings.secrets.pepper_bytes() == {2: OTHER_SECRET.encode()}
-
-
 def test_a_database_url_needs_no_quotes(path: Path) -> None:
     url = "postgresql://user:p%40ss@db.example:5432/tollhouse?sslmode=require"
 
@@ -83,7 +75,6 @@ REFUSED = {
     "of an unknown name": ("TOLLHOUSE_SERVER__PROT", "1"),
     "of an unknown section": ("TOLLHOUSE_SEVER__PORT", "1"),
     "a weak secret": ("TOLLHOUSE_SECRETS__MASTER", "short"),
-    "no peppers": ("TOLLHOUSE_SECRETS__PEPPERS", "{}"),
 }
 
 

@@ -11,7 +11,6 @@ TEXT = """
 url = "postgresql://127.0.0.1/tollhouse"
 [secrets]
 master = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
-peppers = { 1 = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO" }
 [ledger]
 is_sandbox = %s
 [backends.test]

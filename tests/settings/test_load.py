@@ -15,7 +15,6 @@ url = "postgresql://127.0.0.1/tollhouse"
 SECRETS = f"""
 [secrets]
 master = "{MASTER}"
-peppers = {{ 1 = "{PEPPER}" }}
 """
 SOUND = DATABASE + SECRETS
 HUGE_FILE_BYTES = 64 * 1024 * 1024
@@ -37,16 +36,9 @@ def test_a_minimal_file_is_completed_by_defaults(tmp_path: Path) -> None:
     settings = read(tmp_path, SOUND)
 
     assert settings.database.url == "postgresql://127.0.0.1/tollhouse"
-    assert settings.secrets.pepper_bytes() == {1: PEPPER.encode()}
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8080)
     assert settings.server.body_bytes_max == 33_554_432
     assert settings.keys.customer_header == "x-api-key"
-
-
-def test_peppers_are_ordered_by_their_number_and_not_by_their_text(tmp_path: Path) -> None:
-    text = SOUND.replace(f'1 = "{PEPPER}"', f'10 = "{PEPPER}x", 9 = "{PEPPER}y", 1 = "{PEPPER}z"')
-
-    assert list(read(tmp_path, text).secrets.pepper_bytes()) == [1, 9, 10]
 
 
 def test_the_file_is_the_one_that_the_environment_names(tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ from tollhouse.settings import InvalidSettings, Settings, load, overriding_varia
 URL = "postgresql://user:p%40ss@db.example/tollhouse"
 MASTER = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
 PREVIOUS = ["hT4mXc9vBz2nLq7wEr5yUi1oPa8sDf3g", "Gj6kLz3xCv9bNm1qWe4rTy7uIo2pAs5d"]
-PEPPER = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO"
-NEWER_PEPPER = "Qp6oIu3yTr9eWz1xCv8bNm4aSd7fGh0j"
+NEWER = "Qp6oIu3yTr9eWz1xCv8bNm4aSd7fGh0j"
 FILES = {
     "url": URL,
     "master": MASTER,
     "previous": "\n".join(PREVIOUS),
-    "pepper": PEPPER,
-    "newer": NEWER_PEPPER,
+    "newer": NEWER,
 }
 
 
@@ -41,8 +39,6 @@ def in_environment(folder: Path) -> dict[str, str]:
         "TOLLHOUSE_REDIS__URL_FILE": f"{folder}/redis",
         "TOLLHOUSE_SECRETS__MASTER_FILE": f"{folder}/master",
         "TOLLHOUSE_SECRETS__PREVIOUS_MASTERS_FILE": f"{folder}/previous",
-        "TOLLHOUSE_SECRETS__PEPPERS__1_FILE": f"{folder}/pepper",
-        "TOLLHOUSE_SECRETS__PEPPERS__2": NEWER_PEPPER,
     }
 
 
@@ -59,16 +55,12 @@ def test_every_secret_can_come_from_a_file(folder: Path) -> None:
         [secrets]
         master_file = "{folder}/master"
         previous_masters_file = "{folder}/previous"
-        [secrets.peppers]
-        1_file = "{folder}/pepper"
-        2_file = "{folder}/newer"
         """,
     )
 
     assert settings.database.url == URL
     assert settings.redis.url == "redis://:word@cache.example:6379/0"
     assert (settings.secrets.master, settings.secrets.previous_masters) == (MASTER, PREVIOUS)
-    assert settings.secrets.peppers == {"1": PEPPER, "2": NEWER_PEPPER}
 
 
 def test_the_environment_can_have_everything_without_a_file(folder: Path) -> None:
@@ -78,7 +70,6 @@ def test_the_environment_can_have_everything_without_a_file(folder: Path) -> Non
 
     assert settings.database.url == URL
     assert (settings.secrets.master, settings.secrets.previous_masters) == (MASTER, PREVIOUS)
-    assert settings.secrets.peppers == {"1": PEPPER, "2": NEWER_PEPPER}
 
 
 def test_what_is_missing_without_a_file_is_named(folder: Path) -> None:
@@ -107,38 +98,29 @@ SECTIONS = f"""
 url = "{URL}"
 [secrets]
 master = "{MASTER}"
-peppers = {{ 1 = "{PEPPER}" }}
 """
-
-
-def test_a_variable_adds_one_pepper_to_those_of_the_file(folder: Path) -> None:
-    settings = read(folder, SECTIONS, TOLLHOUSE_SECRETS__PEPPERS__2=NEWER_PEPPER)
-
-    assert settings.secrets.peppers == {"1": PEPPER, "2": NEWER_PEPPER}
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("TOLLHOUSE_SECRETS__PEPPERS__1", NEWER_PEPPER),
-        ("TOLLHOUSE_SECRETS__PEPPERS__1_FILE", "newer"),
-        ("TOLLHOUSE_SECRETS__PEPPERS", f'{{ 1 = "{NEWER_PEPPER}" }}'),
+        ("TOLLHOUSE_SECRETS__MASTER", NEWER),
+        ("TOLLHOUSE_SECRETS__MASTER_FILE", "newer"),
     ],
 )
 def test_a_variable_replaces_either_form_in_the_file(
     folder: Path, variable: str, value: str
 ) -> None:
-    in_files = SECTIONS.replace(f'1 = "{PEPPER}"', '1_file = "pepper"')
+    in_files = SECTIONS.replace(f'master = "{MASTER}"', 'master_file = "master"')
 
     for text in (SECTIONS, in_files):
-        assert read(folder, text, **{variable: value}).secrets.peppers == {"1": NEWER_PEPPER}
+        assert read(folder, text, **{variable: value}).secrets.master == NEWER
 
 
 @pytest.mark.parametrize(
     "variables",
     [
         {"TOLLHOUSE_SECRETS__MASTER": MASTER, "TOLLHOUSE_SECRETS__MASTER_FILE": "master"},
-        {"TOLLHOUSE_SECRETS__PEPPERS__1": PEPPER, "TOLLHOUSE_SECRETS__PEPPERS__1_FILE": "pepper"},
     ],
 )
 def test_two_variables_for_one_secret_are_refused(folder: Path, variables: dict[str, str]) -> None:

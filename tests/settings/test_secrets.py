@@ -37,7 +37,6 @@ SOURCES_OF_KEYS = {
     "evaluation/judge/request_keys.py": "master",
     "inference/upstream_request.py": "master",
     "keys/directory.py": "64 random bytes",
-    "keys/secrets.py": "peppers",
     "reports/cursors.py": "master",
     "sessions/tokens.py": "master",
     "storage/master_secrets.py": "master",
@@ -46,31 +45,25 @@ SOURCES_OF_KEYS = {
 """Where each module that signs, hashes with a key or encrypts has its keys from."""
 
 
-def load_secrets(
-    folder: Path, *, master: str, peppers: dict[str, str], previous: tuple[str, ...] = ()
-) -> Settings:
-    lines = "\n".join(f'"{version}" = "{value}"' for version, value in peppers.items())
+def load_secrets(folder: Path, *, master: str, previous: tuple[str, ...] = ()) -> Settings:
     accepted = f"previous_masters = {json.dumps(previous)}\n" if previous else ""
     path = folder / "tollhouse.toml"
-    path.write_text(
-        f'{DATABASE}[secrets]\nmaster = "{master}"\n{accepted}[secrets.peppers]\n{lines}\n',
-        encoding="utf-8",
-    )
+    path.write_text(f'{DATABASE}[secrets]\nmaster = "{master}"\n{accepted}', encoding="utf-8")
     return load(path, {})
 
 
 def test_random_secrets_that_differ_are_taken(tmp_path: Path) -> None:
-    settings = load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER, "32767": OTHER[::-1]})
+    settings = load_secrets(tmp_path, master=GOOD, previous=(OTHER,))
 
     assert settings.secrets.master == GOOD
-    assert settings.secrets.pepper_bytes() == {1: OTHER.encode(), 32767: OTHER[::-1].encode()}
+    assert settings.secrets.previous_masters == [OTHER]
 
 
 @pytest.mark.guarantee("T48")
 @pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
 def test_a_weak_master_secret_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        load_secrets(tmp_path, master=weak, peppers={"1": OTHER})
+        load_secrets(tmp_path, master=weak)
 
     assert str(refused.value).startswith("secrets.master: too weak")
     assert len(weak) < 8 or weak not in str(refused.value)
@@ -89,10 +82,9 @@ def test_every_key_comes_from_a_checked_secret_or_is_drawn() -> None:
 
 
 def test_previous_master_secrets_are_accepted_after_the_newest(tmp_path: Path) -> None:
-    peppers = {"1": OTHER}
     previous = (GOOD[::-1], OTHER[::-1])
 
-    settings = load_secrets(tmp_path, master=GOOD, peppers=peppers, previous=previous)
+    settings = load_secrets(tmp_path, master=GOOD, previous=previous)
 
     assert settings.secrets.master_bytes() == [text.encode() for text in (GOOD, *previous)]
 
@@ -103,80 +95,25 @@ def test_a_weak_previous_master_secret_is_refused_without_being_shown(
     tmp_path: Path, weak: str
 ) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=(OTHER[::-1], weak))
+        load_secrets(tmp_path, master=GOOD, previous=(OTHER[::-1], weak))
 
     assert str(refused.value).startswith("secrets.previous_masters[1]: too weak")
     assert len(weak) < 8 or weak not in str(refused.value)
 
 
-@pytest.mark.parametrize("previous", [(GOOD,), (OTHER,), (OTHER[::-1], OTHER[::-1])])
+@pytest.mark.parametrize("previous", [(GOOD,), (OTHER[::-1], OTHER[::-1])])
 def test_a_previous_master_secret_is_no_other_secret(
     tmp_path: Path, previous: tuple[str, ...]
 ) -> None:
     with pytest.raises(InvalidSettings, match="must differ"):
-        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=previous)
+        load_secrets(tmp_path, master=GOOD, previous=previous)
 
 
 def test_there_are_at_most_three_previous_master_secrets(tmp_path: Path) -> None:
     four = tuple(f"{OTHER}{number}" for number in range(4))
 
     with pytest.raises(InvalidSettings, match=r"\$\.secrets\.previous_masters"):
-        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=four)
-
-
-@pytest.mark.guarantee("T48")
-@pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
-def test_a_weak_pepper_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
-    with pytest.raises(InvalidSettings) as refused:
-        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER, "2": weak})
-
-    assert str(refused.value).startswith("secrets.peppers.2: too weak")
-    assert len(weak) < 8 or weak not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("master", "peppers"),
-    [
-        (GOOD, {"1": GOOD}),
-        (GOOD, {"1": OTHER, "2": OTHER}),
-        (GOOD, {"1": OTHER, "2": GOOD}),
-    ],
-)
-def test_no_two_secrets_may_be_equal(tmp_path: Path, master: str, peppers: dict[str, str]) -> None:
-    with pytest.raises(InvalidSettings, match="must differ"):
-        load_secrets(tmp_path, master=master, peppers=peppers)
-
-
-MISSPELT = {
-    "zero": "0",
-    "one too many": "32768",
-    "minus": "-1",
-    "plus": "+1",
-    "a fraction": "1.5",
-    "a leading zero": "01",
-    "an underscore": "1_0",
-    "a letter": "x",
-    "nothing": "",
-    "a space": " 1",
-    "another script": "\N{ARABIC-INDIC DIGIT ONE}",
-    "endless": "9" * 5_000,
-}
-
-
-@pytest.mark.parametrize("version", MISSPELT.values(), ids=MISSPELT)
-def test_a_pepper_version_is_a_whole_number_in_its_one_spelling(
-    tmp_path: Path, version: str
-) -> None:
-    with pytest.raises(InvalidSettings, match="must be a whole number"):
-        load_secrets(tmp_path, master=GOOD, peppers={version: OTHER})
-
-
-def test_there_must_be_a_pepper_and_not_too_many(tmp_path: Path) -> None:
-    nine = {str(version): f"{OTHER}{version}" for version in range(1, 10)}
-
-    for peppers in ({}, nine):
-        with pytest.raises(InvalidSettings, match=r"\$\.secrets\.peppers"):
-            load_secrets(tmp_path, master=GOOD, peppers=peppers)
+        load_secrets(tmp_path, master=GOOD, previous=four)
 
 
 URLS = (
@@ -212,7 +149,7 @@ MALFORMED_URLS = {
 
 def load_url(folder: Path, url: str) -> Settings:
     path = folder / "tollhouse.toml"
-    secrets = f'[secrets]\nmaster = "{GOOD}"\npeppers = {{ 1 = "{OTHER}" }}\n'
+    secrets = f'[secrets]\nmaster = "{GOOD}"\n'
     path.write_text(f'[database]\nurl = "{url}"\n{secrets}', encoding="utf-8")
     return load(path, {})
 
@@ -236,7 +173,7 @@ def test_a_malformed_address_is_refused_without_being_shown(tmp_path: Path, url:
 
 def load_redis(folder: Path, url: str) -> Settings:
     path = folder / "tollhouse.toml"
-    secrets = f'[secrets]\nmaster = "{GOOD}"\npeppers = {{ 1 = "{OTHER}" }}\n'
+    secrets = f'[secrets]\nmaster = "{GOOD}"\n'
     path.write_text(f'{DATABASE}{secrets}[redis]\nurl = "{url}"\n', encoding="utf-8")
     return load(path, {})
 
@@ -281,7 +218,7 @@ def test_a_malformed_address_of_redis_is_refused_without_being_shown(
 @pytest.mark.guarantee("T45")
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
-    path.write_text(f'{DATABASE}[secrets]\npeppers = {{ 1 = "{OTHER}" }}\n', encoding="utf-8")
+    path.write_text(f"{DATABASE}[secrets]\n", encoding="utf-8")
 
     with pytest.raises(InvalidSettings, match="missing required field `master`"):
         load(path, {})

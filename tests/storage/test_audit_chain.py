@@ -10,7 +10,6 @@ from tests.support import databases
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.ids import OrganizationId, ProjectId, time_ordered_uuid
-from tollhouse.keys.secrets import Peppers
 from tollhouse.projects import service as projects
 from tollhouse.settings import Settings
 from tollhouse.storage import audit_verification, migrate
@@ -66,10 +65,10 @@ async def test_concurrent_changes_of_one_organization_leave_one_chain_without_ga
 
 @pytest.mark.guarantee("T40")
 async def test_concurrent_changes_across_organizations_leave_a_chain_in_each(
-    database: Database, peppers: Peppers
+    database: Database,
 ) -> None:
     """Also if the first changes of an organization come at once."""
-    fixtures = [await new_organization_fixture(database, peppers) for _ in range(10)]
+    fixtures = [await new_organization_fixture(database) for _ in range(10)]
     others = [OrganizationId(time_ordered_uuid()) for _ in range(10)]
 
     async def begin(organization_id: OrganizationId) -> None:

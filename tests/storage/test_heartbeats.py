@@ -12,7 +12,7 @@ async def test_a_heartbeat_returns_the_databases_time(database: Database) -> Non
     for _ in range(2):
         async with database.transaction() as tx:
             before = await tx.fetch_value("SELECT clock_timestamp()")
-            told = await instances.heartbeat(tx, instance_id, pepper_versions=[1])
+            told = await instances.heartbeat(tx, instance_id)
             after = await tx.fetch_value("SELECT clock_timestamp()")
 
         assert before <= told <= after

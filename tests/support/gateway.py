@@ -46,9 +46,7 @@ def settings_for(database_url: str, **server: object) -> Settings:
             admin_statement_seconds=TIMEOUT_SECONDS,
             report_statement_seconds=TIMEOUT_SECONDS,
         ),
-        secrets=SecretSettings(
-            master=secrets.token_urlsafe(48), peppers={"1": secrets.token_urlsafe(48)}
-        ),
+        secrets=SecretSettings(master=secrets.token_urlsafe(48)),
         server=msgspec.convert({**SERVER, **server}, ServerSettings),
     )
 

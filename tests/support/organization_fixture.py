@@ -11,7 +11,7 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.keys import service as keys
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import AdminKey, KeyKind, ProjectKey
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization, OrganizationStatus
@@ -37,8 +37,8 @@ class OrganizationFixture:
     """Acts as the operator on one organization."""
 
     database: Database
-    peppers: Peppers
     organization_id: OrganizationId
+    cell: str | None = None
 
     def authority(self, now: datetime | None = None) -> Authority:
         return Authority(
@@ -80,7 +80,7 @@ class OrganizationFixture:
         expires_at: datetime | None = None,
         name: str = "an admin key",
     ) -> HeldAdminKey:
-        secret = await keys.mint(self.database, self.peppers, KeyKind.ADMIN)
+        secret = mint(KeyKind.ADMIN, cell=self.cell)
         async with self.database.mutation(self.authority()) as tx:
             key = await keys.create_admin_key(
                 tx,
@@ -101,7 +101,7 @@ class OrganizationFixture:
         expires_at: datetime | None = None,
         name: str = "a project key",
     ) -> HeldProjectKey:
-        secret = await keys.mint(self.database, self.peppers, KeyKind.PROJECT)
+        secret = mint(KeyKind.PROJECT, cell=self.cell)
         async with self.database.mutation(self.authority()) as tx:
             key = await keys.create_project_key(
                 tx,
@@ -129,9 +129,9 @@ class OrganizationFixture:
 
 
 async def new_organization_fixture(
-    database: Database, peppers: Peppers, name: str = "an organization"
+    database: Database, name: str = "an organization", *, cell: str | None = None
 ) -> OrganizationFixture:
-    org = OrganizationFixture(database, peppers, OrganizationId(time_ordered_uuid()))
+    org = OrganizationFixture(database, OrganizationId(time_ordered_uuid()), cell)
     async with database.mutation(org.authority()) as tx:
         await organizations.create(tx, name=name)
     return org

@@ -14,7 +14,6 @@ from tests.support.deployment import Deployment, customer_of, offering
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -39,10 +38,10 @@ async def gateway(offered: Settings) -> AsyncIterator[Gateway]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def deployment(
-    gateway: Gateway, upstream: ScriptedUpstream, database: Database, peppers: Peppers
+    gateway: Gateway, upstream: ScriptedUpstream, database: Database
 ) -> AsyncIterator[Deployment]:
     """When its tests are over, every hold has been resolved and the books add up."""
-    opened = await customer_of(gateway, upstream, await new_organization_fixture(database, peppers))
+    opened = await customer_of(gateway, upstream, await new_organization_fixture(database))
     yield opened
     await opened.settled(await opened.admitted())
     await assert_conserved(database)

@@ -15,7 +15,6 @@ from tests.support import databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
@@ -32,11 +31,6 @@ async def database_url(migrated_template: str) -> AsyncIterator[str]:
 @pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
     return settings_for(database_url)
-
-
-@pytest.fixture(scope="module")
-def peppers(settings: Settings) -> Peppers:
-    return Peppers(settings.secrets.pepper_bytes())
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -75,10 +69,10 @@ async def gateways() -> AsyncIterator[Gateways]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
-    return await new_organization_fixture(database, peppers)
+async def org(database: Database) -> OrganizationFixture:
+    return await new_organization_fixture(database)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
-    return await new_organization_fixture(database, peppers, "another organization")
+async def other_org(database: Database) -> OrganizationFixture:
+    return await new_organization_fixture(database, "another organization")

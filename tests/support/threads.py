@@ -14,7 +14,6 @@ from tests.support import catalogs, databases
 from tests.support.gateway import NO_AUTHORITIES, Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
 T = TypeVar("T")
@@ -30,13 +29,12 @@ class Served:
     loop: asyncio.AbstractEventLoop
     gateway: Gateway
     database: Database
-    peppers: Peppers
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return _on(self.loop, work)
 
     def new_organization_fixture(self) -> OrganizationFixture:
-        return self.do(new_organization_fixture(self.database, self.peppers))
+        return self.do(new_organization_fixture(self.database))
 
     def client(self, org: OrganizationFixture) -> httpx2.Client:
         """Calls with an Admin key that holds all permissions."""
@@ -78,4 +76,4 @@ async def _open(loop: asyncio.AbstractEventLoop, stack: AsyncExitStack, template
     database = await connect(settings)
     stack.push_async_callback(database.close)
     gateway = await stack.enter_async_context(running_gateway(settings))
-    return Served(loop, gateway, database, Peppers(settings.secrets.pepper_bytes()))
+    return Served(loop, gateway, database)

@@ -18,7 +18,6 @@ from tests.tenancy.scoped_functions import ScopedFunction
 from tests.tenancy.tenant import new_tenant
 from tollhouse.app import connect
 from tollhouse.base.ids import OrganizationId
-from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import OPERATOR, Authority, Database
 
 
@@ -103,12 +102,11 @@ async def _populated(
     url: str,
 ) -> tuple[OrganizationId, OrganizationId, Arguments, dict[str, str]]:
     settings = settings_for(url)
-    peppers = Peppers(settings.secrets.pepper_bytes())
     database = await connect(settings)
     try:
-        stranger = await new_organization_fixture(database, peppers, "a stranger")
+        stranger = await new_organization_fixture(database, "a stranger")
         await open_ledger(stranger, url)
-        org = await new_organization_fixture(database, peppers, "a tenant")
+        org = await new_organization_fixture(database, "a tenant")
         tenant = await new_tenant(org, url)
     finally:
         await database.close()

@@ -156,7 +156,7 @@ def _records(tenant: Tenant) -> dict[Any, list[Any]]:
         Project: [replace(tenant.project, name="changed")],
         ProjectKey: [replace(tenant.project_key.key, suspended_at=now)],
         AdminKey: [replace(tenant.admin_key.key, revoked_at=now)],
-        NewSecret: [NewSecret(value="", redacted_value="", digest=b"d" * 32, pepper_version=1)],
+        NewSecret: [NewSecret(value="", redacted_value="", digest=b"d" * 32)],
         Policy: [tenant.published, changed, draft],
         PolicyVersion: [tenant.published.published],
         RateLimit: [_limit(tenant)],

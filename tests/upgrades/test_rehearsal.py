@@ -69,7 +69,7 @@ async def execute(url: str, sql: str) -> None:
 async def register(database: Database, worker: InstanceId) -> None:
     """Record a heartbeat of a worker of the working tree."""
     async with database.transaction() as tx:
-        await instances.heartbeat(tx, worker, pepper_versions=[1])
+        await instances.heartbeat(tx, worker)
 
 
 async def killed(release: Release, step: str, url: str, text: str) -> int | None:

@@ -13,7 +13,7 @@ _TABLES_OF = {
     "archive": ("archived_days",),
     "backends": ("replica_reports", "replica_orders"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
-    "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),
+    "keys": ("project_keys", "admin_keys", "key_directory"),
     "ledger": (
         *("accounts", "credit_grants", "spending_caps", "spending_counters", "spending_alerts"),
         *("ledger_entries", "ledger_closings", "closed_days", "unsettled_holds", "cost_daily"),
@@ -52,7 +52,6 @@ EXCEPTIONS = {
     ("cli", "instances", "read"): _DOCTOR,
     ("cli", "job_leases", "read"): _DOCTOR,
     ("cli", "ledger_entries", "read"): _MOVE,
-    ("cli", "peppers", "read"): _MOVE,
     ("cli", "price_revisions", "read"): _MOVE,
     ("decisions", "policies", "read"): "decisions are shown with the policy's present name",
     ("keys", "organization_checks", "read"): _LOOKUP,

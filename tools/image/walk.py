@@ -117,7 +117,7 @@ def _mounted(folder: Path, database: str, upstream: str, collector: str) -> tupl
     text = "\n".join((configuration(upstream), *tables))
     (settings / "tollhouse.toml").write_text(text, encoding="utf-8")
     kept.mkdir()
-    contents = {"database-url": database, "master": _secret(), "pepper-1": _secret()}
+    contents = {"database-url": database, "master": _secret()}
     for name, content in contents.items():
         (kept / name).write_text(content, encoding="utf-8")
         (kept / name).chmod(0o440)

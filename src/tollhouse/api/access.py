@@ -17,7 +17,7 @@ from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys import rules
 from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.errors import InvalidKey, MissingKey
-from tollhouse.keys.secrets import cell_of
+from tollhouse.keys.secrets import cell_of, digest
 from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermission
 from tollhouse.limits.limiter import Limiter, Permit
 from tollhouse.limits.types import LimitSubject
@@ -93,8 +93,7 @@ class AccessControl:
         """Look up the key of a customer's request once the database answers, to record it."""
         if required.kind is KeyKind.PROJECT:
             key = sent_key(head, customer_header=self._customer_header)
-            digests = self._directory.digests(key)
-            self._unidentified.add(UnidentifiedRequest(trace, digests, required))
+            self._unidentified.add(UnidentifiedRequest(trace, digest(key), required))
 
     def limit_permit(
         self, customer: Customer, request_id: RequestId, *, prompt_bytes: int | None

@@ -20,14 +20,13 @@ from tollhouse.inference.chat import ChatEndpoint
 from tollhouse.inference.messages.endpoint import MessagesEndpoint
 from tollhouse.inference.messages.token_counter import TokenCounter
 from tollhouse.inference.responses.endpoint import ResponsesEndpoint
-from tollhouse.keys.secrets import Peppers
 
 
 def routes(
     database: AdminDatabase,
     reports: ReportReader,
     *,
-    peppers: Peppers,
+    cell: str | None,
     quotas: OrganizationQuotas,
     models: ModelHandlers,
     token_counter: TokenCounter,
@@ -37,7 +36,7 @@ def routes(
     """Return the route of each operation under `/v1` and `/compat`."""
     tokens = TokenCountHandlers(counter=token_counter)
     policies = PolicyHandlers(database=database, policies_max=quotas.policies)
-    keys = KeyHandlers(database=database, peppers=peppers, project_keys_max=quotas.project_keys)
+    keys = KeyHandlers(database=database, cell=cell, project_keys_max=quotas.project_keys)
     projects = ProjectHandlers(database=database)
     costs = CostHandlers(reports=reports)
     return (

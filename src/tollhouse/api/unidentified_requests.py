@@ -25,10 +25,10 @@ BATCH_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class UnidentifiedRequest:
-    """A request, the digests of the key that it sent, and the permission that it needs."""
+    """A request, the digest of the key that it sent, and the permission that it needs."""
 
     trace: RequestTrace
-    digests: Sequence[bytes]
+    digest: bytes
     required: RequiredPermission
 
     @property
@@ -48,7 +48,7 @@ class UnidentifiedRequests(BufferedWriter[UnidentifiedRequest]):
 
     async def insert(self, records: Sequence[UnidentifiedRequest]) -> None:
         """Look up the keys, and record the requests of those that are valid."""
-        digests = {digest for request in records for digest in request.digests}
+        digests = {request.digest for request in records}
         found = await find_by_digests(self._database, list(digests))
         for request in records:
             customer = _customer(request, found)
@@ -63,9 +63,10 @@ class UnidentifiedRequests(BufferedWriter[UnidentifiedRequest]):
 
 def _customer(request: UnidentifiedRequest, found: dict[bytes, KnownKey]) -> Customer | None:
     """Return the caller, or None if its requests are not recorded."""
-    known = next((found[digest] for digest in request.digests if digest in found), None)
     try:
-        caller = rules.authorize(known, request.required, now=request.trace.started_at)
+        caller = rules.authorize(
+            found.get(request.digest), request.required, now=request.trace.started_at
+        )
     except GatewayError:
         return None
     return caller if isinstance(caller, Customer) else None

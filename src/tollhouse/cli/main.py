@@ -46,7 +46,7 @@ COMMANDS: Final = {
     ),
     "key": Entry(
         "keys.project_keys:command",
-        "Create, list, rotate and revoke project keys, and manage the peppers of all keys.",
+        "Create, list, rotate and revoke project keys.",
     ),
     "admin-key": Entry("keys.admin_keys:command", "Create, list and revoke Admin keys."),
     "session": Entry(

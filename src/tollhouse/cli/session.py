@@ -17,8 +17,7 @@ from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import ID_CLOCK, OrganizationId
 from tollhouse.cli import output
 from tollhouse.cli.connecting import connected
-from tollhouse.keys import service as keys
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys import secrets
 from tollhouse.keys.types import KeyKind, NewSecret
 from tollhouse.observability.database_metrics import ReadServer
 from tollhouse.organizations import service as organizations
@@ -46,7 +45,6 @@ class Session:
 
     settings: Settings
     database: Database
-    peppers: Peppers
     masters: MasterSecrets
     clock: Clock
     replica: DatabaseReplica | None = None
@@ -103,9 +101,9 @@ class Session:
             await organizations.require_open(tx)
             yield tx
 
-    async def mint(self, kind: KeyKind) -> NewSecret:
-        """Return a new key value. Raises `PepperMismatch` if workers have other peppers."""
-        return await keys.mint_for_operator(self.database, self.peppers, kind)
+    def mint(self, kind: KeyKind) -> NewSecret:
+        """Return a new key value."""
+        return secrets.mint(kind, cell=self.settings.keys.cell)
 
 
 def run(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:
@@ -160,7 +158,6 @@ async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
             yield Session(
                 settings=settings,
                 database=database,
-                peppers=Peppers(settings.secrets.pepper_bytes(), cell=settings.keys.cell),
                 masters=MasterSecrets(settings.secrets.master_bytes()),
                 clock=clock,
                 replica=replica,

@@ -4,7 +4,7 @@ GET hands out a bearer token for the API, POST signs in with an Admin key, DELET
 begin at `/console/session/start`, and come back from the OpenID provider to `.../callback`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 from urllib.parse import parse_qs
@@ -33,11 +33,10 @@ from tollhouse.console.cookies import BrowserCookie
 from tollhouse.console.sign_in import PersonSignIn
 from tollhouse.console.site import CONTENT_SECURITY_POLICY
 from tollhouse.contract.errors import ErrorShape
-from tollhouse.keys import lookup
 from tollhouse.keys import rules as key_rules
 from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.errors import InvalidKey
+from tollhouse.keys.secrets import digest
 from tollhouse.keys.types import Admin
 from tollhouse.organizations import service as organizations
 from tollhouse.sessions import rules, service
@@ -186,12 +185,10 @@ class SessionSite(StaticSite):
         key = sent_key(head, customer_header=None)
         now = self._clock.now()
         admin = key_rules.working_admin(await self._directory.find(key), now=now)
-        async with self._database.transaction() as tx:
-            digest = await _stored_digest(tx, self._directory.digests(key))
         session = ConsoleSession(
             id=SessionId(time_ordered_uuid()),
             owner_id=admin.key_id,
-            key_digest=digest,
+            key_digest=digest(key),
             person_name=None,
             groups=(),
             organization_ids=(admin.organization_id,),
@@ -252,14 +249,6 @@ class SessionSite(StaticSite):
             organization_id=str(chosen),
             organizations=[OrganizationName(id=str(each.id), name=each.name) for each in choices],
         )
-
-
-async def _stored_digest(tx: Transaction, digests: Iterable[bytes]) -> bytes:
-    """Return the digest under which a key is stored. Raises `InvalidKey` if it has just gone."""
-    for digest in digests:
-        if await lookup.find_by_digest(tx, digest) is not None:
-            return digest
-    raise InvalidKey
 
 
 def _end_of(admin: Admin, now: datetime) -> datetime:

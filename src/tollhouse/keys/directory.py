@@ -23,7 +23,7 @@ from tollhouse.base.joined import BatchRunner, fail
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.errors import TooManyLookups
 from tollhouse.keys.lookup import find_by_digests
-from tollhouse.keys.secrets import Peppers, is_well_formed
+from tollhouse.keys.secrets import digest, is_well_formed
 from tollhouse.keys.types import Admin, Caller, KnownKey
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import LookupOutcome
@@ -53,7 +53,7 @@ class _CachedKey:
 @dataclass(frozen=True, slots=True)
 class _Lookup:
     name: bytes
-    digests: Sequence[bytes]
+    digest: bytes
     answer: "asyncio.Future[KnownKey | None]"
 
 
@@ -67,14 +67,12 @@ class KeyDirectory:
     def __init__(
         self,
         database: Database,
-        peppers: Peppers,
         clock: Clock,
         tasks: Tasks,
         *,
         cache_size: int,
     ) -> None:
         self._database = database
-        self._peppers = peppers
         self._clock = clock
         self._cache_size = cache_size
         self._cache_secret = secrets.token_bytes(blake2b.MAX_KEY_SIZE)
@@ -108,10 +106,6 @@ class KeyDirectory:
             return None
         return await asyncio.shield(self._joined(name, value))
 
-    def digests(self, value: str) -> Sequence[bytes]:
-        """Return the digests under which the key of this secret may be stored."""
-        return self._peppers.digests(value)
-
     def _joined(self, name: bytes, value: str) -> "asyncio.Future[KnownKey | None]":
         """Return the answer of the lookup that waits or is under way, or start a new one."""
         lookup = self._renewals.get(name) or self._new.get(name) or self._under_way(name)
@@ -119,7 +113,7 @@ class KeyDirectory:
             if name not in self._found and len(self._new) >= WAITING_NEW_KEYS_MAX:
                 raise TooManyLookups
             answer: asyncio.Future[KnownKey | None] = asyncio.get_running_loop().create_future()
-            lookup = _Lookup(name, self._peppers.digests(value), answer)
+            lookup = _Lookup(name, digest(value), answer)
             waiting = self._renewals if name in self._found else self._new
             waiting[name] = lookup
             self._runner.wake()
@@ -138,7 +132,7 @@ class KeyDirectory:
 
     async def _run(self, batch: Sequence[_Lookup]) -> None:
         asked_at_seconds = self._asked_at_seconds = self._clock.monotonic_seconds()
-        digests = [digest for lookup in batch for digest in lookup.digests]
+        digests = [lookup.digest for lookup in batch]
         metrics.key_lookup_batch_sent(len(batch))
         try:
             found = await find_by_digests(self._database, digests)
@@ -148,7 +142,7 @@ class KeyDirectory:
                 fail(lookup.answer, failure)
             return
         for lookup in batch:
-            known = next((found[d] for d in lookup.digests if d in found), None)
+            known = found.get(lookup.digest)
             metrics.key_looked_up(LookupOutcome.FOUND if known else LookupOutcome.UNKNOWN)
             before = self._found.get(lookup.name)
             if before is not None and before.known == known:

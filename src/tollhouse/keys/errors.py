@@ -207,9 +207,3 @@ class TooManyLookups(ServiceUnavailable):
     """Too many unknown keys wait for a lookup in the database."""
 
     template = "Too many keys wait to be looked up. Try again shortly."
-
-
-class NoCommonPepper(ServiceUnavailable):
-    """The workers share no pepper version, so that no key can be created."""
-
-    template = "The workers share no pepper version; keys cannot be created now."

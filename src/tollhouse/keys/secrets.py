@@ -5,7 +5,7 @@ checksum rejects typos and random text without a query. In a deployment with a c
 new keys ends with the cell's name (`thp_eu1_`), so that a proxy can route by it.
 """
 
-import hmac
+import hashlib
 import re
 import secrets
 import zlib
@@ -23,29 +23,9 @@ _SHOWN_CHARACTERS: Final = 4
 _FORM: Final = re.compile(r"th[ap]_(?:[0-9A-Za-z]{49}|([a-z][a-z0-9]{0,15})_[0-9A-Za-z]{49})")
 
 
-class Peppers:
-    """The HMAC secrets of digests, by version, and the cell that new keys name.
-
-    Several are accepted at once, so that a new one can be rolled out while keys that were created
-    with the old one keep working.
-    """
-
-    def __init__(self, by_version: dict[int, bytes], *, cell: str | None = None) -> None:
-        self._by_version = by_version
-        self.cell = cell
-        self.versions = sorted(by_version, reverse=True)
-
-    def digest(self, value: str, version: int) -> bytes:
-        """Return the HMAC-SHA256. Without the pepper, no guess can be compared with it."""
-        return hmac.digest(self._by_version[version], value.encode(), "sha256")
-
-    def digests(self, value: str) -> list[bytes]:
-        """Return one digest per accepted version, newest first."""
-        return [self.digest(value, version) for version in self.versions]
-
-    def check_digest(self, version: int) -> bytes:
-        """Return a digest to compare the peppers of two processes without revealing them."""
-        return self.digest("tollhouse pepper check", version)
+def digest(value: str) -> bytes:
+    """Return the SHA-256 of a key. Its 256 random bits leave nothing to guess: decision 0042."""
+    return hashlib.sha256(value.encode()).digest()
 
 
 def is_well_formed(value: str) -> bool:
@@ -61,17 +41,12 @@ def cell_of(value: str) -> str | None:
     return form.group(1) if form is not None and is_well_formed(value) else None
 
 
-def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
+def mint(kind: KeyKind, *, cell: str | None = None) -> NewSecret:
     """Create a new secret; the caller shows `value` once and stores the rest."""
-    prefix = PREFIXES[kind] if peppers.cell is None else f"{PREFIXES[kind]}{peppers.cell}_"
+    prefix = PREFIXES[kind] if cell is None else f"{PREFIXES[kind]}{cell}_"
     body = prefix + _base62(secrets.randbits(_RANDOM_BITS), _BODY_LENGTH)
     value = body + _checksum(body)
-    return NewSecret(
-        value=value,
-        redacted_value=redact(value),
-        digest=peppers.digest(value, version),
-        pepper_version=version,
-    )
+    return NewSecret(value=value, redacted_value=redact(value), digest=digest(value))
 
 
 def redact(value: str) -> str:

@@ -10,28 +10,13 @@ from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
 from tollhouse.base.quotas import Quota
-from tollhouse.keys import lookup, pepper_versions, rules, secrets, store
+from tollhouse.keys import lookup, rules, store
 from tollhouse.keys.errors import KeyNotFound
-from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Admin, AdminKey, KeyKind, NewSecret, ProjectKey, RequiredPermission
 from tollhouse.storage import audit, quotas
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 from tollhouse.storage.leases import PURGE_EVERY_SECONDS, LeasedJob
-
-
-async def mint(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
-    """Create a secret under the newest pepper that every live worker accepts."""
-    async with database.transaction() as tx:
-        version = await pepper_versions.accepted(tx, peppers)
-    return secrets.mint(kind, peppers, version)
-
-
-async def mint_for_operator(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
-    """Create a secret as `mint` does, for the command line; store the pepper's version first."""
-    async with database.transaction() as tx:
-        version = await pepper_versions.register_accepted(tx, peppers)
-    return secrets.mint(kind, peppers, version)
 
 
 async def require_room_for_project_key(tx: Mutation, quota: int) -> None:

@@ -18,11 +18,10 @@ async def insert_secret(
     """Write the digest of a secret into the directory."""
     await tx.execute(
         """
-        INSERT INTO key_directory (digest, pepper_version, organization_id, key_kind, key_id)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO key_directory (digest, organization_id, key_kind, key_id)
+        VALUES ($1, $2, $3, $4)
         """,
         secret.digest,
-        secret.pepper_version,
         organization_id,
         kind,
         key_id,

@@ -72,7 +72,6 @@ class NewSecret:
     value: str
     redacted_value: str
     digest: bytes
-    pepper_version: int
 
 
 class Customer(Struct, frozen=True, kw_only=True, eq=False):

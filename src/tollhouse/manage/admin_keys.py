@@ -13,7 +13,7 @@ from tollhouse.base.ids import AdminKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import NoQuery
 from tollhouse.keys import rules, service
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import Admin, AdminKey, KeyKind
 from tollhouse.storage.database import Mutation
 
@@ -23,7 +23,7 @@ class AdminKeyHandlers:
     """Handlers of the operations on Admin keys."""
 
     database: AdminDatabase
-    peppers: Peppers
+    cell: str | None
     admin_keys_max: int
 
     async def create(
@@ -34,7 +34,7 @@ class AdminKeyHandlers:
         wanted = None if asked is UNSET else tuple(sorted(set(asked)))
         rules.granted(call.caller, wanted)
         key_id = AdminKeyId(time_ordered_uuid())
-        secret = await service.mint(self.database.pool, self.peppers, KeyKind.ADMIN)
+        secret = mint(KeyKind.ADMIN, cell=self.cell)
 
         async def make(tx: Mutation) -> AdminKey:
             expires_at = wire.future_instant(call.body.expires_at, now=call.now)

@@ -20,7 +20,7 @@ from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
 from tollhouse.keys import rules, service
 from tollhouse.keys.errors import InsufficientPermissions
-from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import Admin, KeyKind, ProjectKey
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, Period
@@ -33,7 +33,7 @@ class ProjectKeyHandlers:
     """Handlers of the operations on project keys."""
 
     database: AdminDatabase
-    peppers: Peppers
+    cell: str | None
     project_keys_max: int
 
     async def page(self, call: OperationCall[Admin, None, ListQuery]) -> OperationAnswer:
@@ -71,7 +71,7 @@ class ProjectKeyHandlers:
         """POST /manage/v1/organization/projects/{project_id}/api_keys"""
         project_id = parameters.project_id(call)
         key_id = ProjectKeyId(time_ordered_uuid())
-        secret = await service.mint(self.database.pool, self.peppers, KeyKind.PROJECT)
+        secret = mint(KeyKind.PROJECT, cell=self.cell)
 
         async def make(tx: Mutation) -> ProjectKey:
             project = await projects.require_active(tx, project_id)
@@ -133,7 +133,7 @@ class ProjectKeyHandlers:
     ) -> OperationAnswer:
         """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/rotate"""
         project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
-        secret = await service.mint(self.database.pool, self.peppers, KeyKind.PROJECT)
+        secret = mint(KeyKind.PROJECT, cell=self.cell)
 
         async def make(tx: Mutation) -> ProjectKey:
             await projects.require_active(tx, project_id)

@@ -9,7 +9,6 @@ from tollhouse.contract import alert_operations, organization_operations
 from tollhouse.contract import manage_operations as operations
 from tollhouse.contract import policy_operations as of_policies
 from tollhouse.evaluation import PolicyTrials
-from tollhouse.keys.secrets import Peppers
 from tollhouse.manage.admin_keys import AdminKeyHandlers
 from tollhouse.manage.alerts import AlertDestinations, AlertHandlers
 from tollhouse.manage.attribution import AttributionHandlers
@@ -31,7 +30,7 @@ def routes(
     database: AdminDatabase,
     reports: ReportReader,
     *,
-    peppers: Peppers,
+    cell: str | None,
     quotas: OrganizationQuotas,
     publication: PublicationRules,
     trials: PolicyTrials,
@@ -48,7 +47,7 @@ def routes(
             operation=organization_operations.LIST_ORGANIZATION_MODELS,
             handler=organizations.list_models,
         ),
-        *_project_routes(database, peppers, quotas),
+        *_project_routes(database, cell, quotas),
         *_policy_routes(database, reports, publication, trials),
         *_money_routes(database, reports, is_sandbox=is_sandbox),
         *_traffic_routes(database, reports),
@@ -57,15 +56,13 @@ def routes(
 
 
 def _project_routes(
-    database: AdminDatabase, peppers: Peppers, quotas: OrganizationQuotas
+    database: AdminDatabase, cell: str | None, quotas: OrganizationQuotas
 ) -> tuple[Route, ...]:
     projects = ManagedProjectHandlers(database=database, projects_max=quotas.projects)
     project_keys = ProjectKeyHandlers(
-        database=database, peppers=peppers, project_keys_max=quotas.project_keys
+        database=database, cell=cell, project_keys_max=quotas.project_keys
     )
-    admin_keys = AdminKeyHandlers(
-        database=database, peppers=peppers, admin_keys_max=quotas.admin_keys
-    )
+    admin_keys = AdminKeyHandlers(database=database, cell=cell, admin_keys_max=quotas.admin_keys)
     audit = AuditHandlers(database=database)
     return (
         Route(operation=operations.LIST_PROJECTS, handler=projects.page),

@@ -29,11 +29,8 @@ ENVIRONMENT_PREFIX: Final = "TOLLHOUSE_"
 DEFAULT_CONFIG_PATH: Final = Path("tollhouse.toml")
 SECRET_LENGTH_MIN: Final = 32
 FILE_BYTES_MAX: Final = 1_048_576
-_ONE_PEPPER: Final = "peppers__"
 _UNKNOWN: Final = re.compile(r"unknown field `(\w+)`")
 _AT: Final = re.compile(r"at `\$\.(\w+)(?:\.(\w+))?")
-_PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
-_PEPPER_VERSION_MAX = 32_767  # a smallint
 RENAMED_FIELDS: Final = {"believed_keys_max": "keys.cache_size"}
 """The present names of settings that were renamed."""
 
@@ -111,8 +108,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
     """Set `server.port` for `TOLLHOUSE_SERVER__PORT=9000`. Values are TOML, otherwise text.
 
-    `TOLLHOUSE_SECRETS__PEPPERS__2` sets one pepper beside the others. A secret replaces what the
-    file says of it in either form; two variables for one secret stay, and are refused later.
+    A secret replaces what the file says of it in either form; two variables for one secret stay,
+    and are refused later.
     """
     variables = {name: _parse_variable(name) for name in sorted(environment)}
     for name, setting in variables.items():
@@ -121,9 +118,6 @@ def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
         section, field = setting
         is_alone = (section, secret_files.other_form(field)) not in variables.values()
         table = tree.setdefault(section, {})
-        if section == "secrets" and field.startswith(_ONE_PEPPER) and isinstance(table, dict):
-            field = field.removeprefix(_ONE_PEPPER)
-            table = cast("dict[str, Any]", table).setdefault("peppers", {})
         if isinstance(table, dict):
             settings = cast("dict[str, Any]", table)
             if is_alone:
@@ -244,16 +238,12 @@ def _check_root_certificates(settings: Settings, report_absent: ReportAbsent | N
 
 def _check_secrets(secrets: SecretSettings) -> None:
     """Raise for secrets that are too short, repetitive or equal: they would be guessable."""
-    if not all(_is_version(version) for version in secrets.peppers):
-        message = "secrets.peppers: a version must be a whole number from 1 to 32767"
-        raise InvalidSettings(message)
     named = {
         "secrets.master": secrets.master,
         **{
             f"secrets.previous_masters[{index}]": value
             for index, value in enumerate(secrets.previous_masters)
         },
-        **{f"secrets.peppers.{version}": value for version, value in secrets.peppers.items()},
     }
     for name, value in named.items():
         if _is_weak(value):
@@ -263,7 +253,7 @@ def _check_secrets(secrets: SecretSettings) -> None:
             )
             raise InvalidSettings(message)
     if len(set(named.values())) != len(named):
-        message = "secrets: the master secrets and all peppers must differ from each other"
+        message = "secrets: the master secrets must differ from each other"
         raise InvalidSettings(message)
 
 
@@ -276,10 +266,6 @@ def _check_judge(settings: Settings) -> None:
             "Name a model that can judge (docs/guides/judging.md)."
         )
         raise InvalidSettings(message)
-
-
-def _is_version(text: str) -> bool:
-    return _PEPPER_VERSION.fullmatch(text) is not None and int(text) <= _PEPPER_VERSION_MAX
 
 
 def _is_weak(secret: str) -> bool:

@@ -18,7 +18,7 @@ _SECRETS: Final = {
     "redis": ("url",),
     "secrets": ("master", "previous_masters"),
 }
-_NEEDED: Final = (("database", "url"), ("secrets", "master"), ("secrets", "peppers"))
+_NEEDED: Final = (("database", "url"), ("secrets", "master"))
 _URLS: Final = {"database": "postgresql://absent", "redis": "redis://absent"}
 ReportAbsent: TypeAlias = Callable[[str], None]
 """Is told of each secret that this machine lacks."""
@@ -53,9 +53,6 @@ def read_into(tree: dict[str, Any], report_absent: ReportAbsent | None = None) -
         _add_needed(tree, report_absent)
     for section, fields in _SECRETS.items():
         _read_table(_table(tree, section), section, fields, report_absent)
-    peppers = _table(_table(tree, "secrets"), "peppers")
-    versions = [version.removesuffix(_SUFFIX) for version in peppers]
-    _read_table(peppers, "secrets.peppers", versions, report_absent)
 
 
 def refuse_or_report(
@@ -74,8 +71,7 @@ def _add_needed(tree: dict[str, Any], report_absent: ReportAbsent) -> None:
         table = _table(tree, section)
         if not {field, name(field)} & table.keys():
             report_absent(f"{section}.{field}: it is not set")
-            secret = _stand_in(section)
-            table[field] = {"1": secret} if field == "peppers" else secret
+            table[field] = _stand_in(section)
 
 
 def _table(tree: dict[str, Any], field: str) -> dict[str, Any]:

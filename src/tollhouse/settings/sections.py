@@ -95,29 +95,19 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
 
 
 class SecretSettings(Section, frozen=True, kw_only=True):
-    """The secrets of a deployment. `peppers` maps a version to its secret.
+    """The secrets of a deployment. `master` is used once every live worker accepts it.
 
-    New keys use the highest pepper version that every live worker accepts: a new version is used
-    as soon as all workers have it. In the same way `master` is used once every live worker accepts
-    it. `previous_masters` still decrypt what they encrypted, and verify what they signed.
+    `previous_masters` still decrypt what they encrypted, and verify what they signed.
     """
 
     master: str
     previous_masters: Annotated[list[str], Meta(max_length=PREVIOUS_MASTERS_MAX)] = field(
         default_factory=list[str]
     )
-    peppers: Annotated[dict[str, str], Meta(min_length=1, max_length=8)]
 
     def master_bytes(self) -> list[bytes]:
         """Return the accepted master secrets, newest first."""
         return [secret.encode() for secret in (self.master, *self.previous_masters)]
-
-    def pepper_bytes(self) -> dict[int, bytes]:
-        """Return the peppers by version, oldest first."""
-        return {
-            version: self.peppers[str(version)].encode()
-            for version in sorted(map(int, self.peppers))
-        }
 
 
 class ServerSettings(Section, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ class Heartbeat:
     """Records heartbeats in the database. One per worker.
 
     `is_alive` is True if the last heartbeat was recorded. A worker without a heartbeat is not
-    ready: other workers create keys without regard to the peppers that it accepts.
+    ready: other workers write without regard to the master secrets that it accepts.
     """
 
     def __init__(
@@ -21,13 +21,11 @@ class Heartbeat:
         clock: DatabaseClock,
         instance_id: InstanceId,
         *,
-        pepper_versions: list[int],
         master_ids: Sequence[str],
     ) -> None:
         self._database = database
         self._clock = clock
         self._instance_id = instance_id
-        self._pepper_versions = pepper_versions
         self._master_ids = master_ids
         self.is_alive = False
 
@@ -46,7 +44,6 @@ class Heartbeat:
         database_now = await instances.heartbeat(
             tx,
             self._instance_id,
-            pepper_versions=self._pepper_versions,
             master_ids=self._master_ids,
         )
         self._clock.correct(database_now, asked_seconds=asked_seconds)

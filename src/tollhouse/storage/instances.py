@@ -23,11 +23,11 @@ OLDER_WORKERS: Final = """
 
 _HEARTBEAT: Final = """
     INSERT INTO instances (
-        id, started_at, heartbeat_at, pepper_versions, master_ids, newest_revision)
-    VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3, $4)
+        id, started_at, heartbeat_at, master_ids, newest_revision)
+    VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
     ON CONFLICT (id) DO UPDATE
-       SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
-           master_ids = EXCLUDED.master_ids, newest_revision = EXCLUDED.newest_revision
+       SET heartbeat_at = clock_timestamp(), master_ids = EXCLUDED.master_ids,
+           newest_revision = EXCLUDED.newest_revision
     RETURNING clock_timestamp()
 """
 
@@ -36,7 +36,6 @@ async def heartbeat(
     tx: Transaction,
     instance_id: InstanceId,
     *,
-    pepper_versions: list[int],
     master_ids: Sequence[str] = (),
 ) -> datetime:
     """Record a heartbeat and what the worker accepts; return the database's time.
@@ -46,7 +45,7 @@ async def heartbeat(
     """
     revisions.refuse_unaccepted(await revisions.state(tx.fetch_all))
     database_now: datetime = await tx.fetch_value(
-        _HEARTBEAT, instance_id, pepper_versions, list(master_ids), revisions.head()
+        _HEARTBEAT, instance_id, list(master_ids), revisions.head()
     )
     await tx.execute(
         "DELETE FROM instances WHERE heartbeat_at < clock_timestamp() - make_interval(secs => $1)",
@@ -71,22 +70,6 @@ async def live(tx: Transaction) -> list[InstanceId]:
         DEAD_AFTER_SECONDS,
     )
     return [InstanceId(row["id"]) for row in rows]
-
-
-async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> list[int]:
-    """Return those of `own_versions` that every live worker accepts, in ascending order."""
-    rows = await tx.fetch_all(
-        """
-        SELECT pepper_versions
-          FROM instances
-         WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
-        """,
-        DEAD_AFTER_SECONDS,
-    )
-    accepted = set(own_versions)
-    for row in rows:
-        accepted &= set(row["pepper_versions"])
-    return sorted(accepted)
 
 
 async def accepted_master_ids(tx: Transaction) -> list[list[str]]:

@@ -13,7 +13,7 @@ from tollhouse.base.ids import AdminKeyId, ProjectId, ProjectKeyId, time_ordered
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import AdminKeysQuery, NoQuery
 from tollhouse.keys import rules, service
-from tollhouse.keys.secrets import Peppers, redact
+from tollhouse.keys.secrets import mint, redact
 from tollhouse.keys.types import Admin, KeyKind, KeyStatus, ProjectKey
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import Mutation
@@ -24,7 +24,7 @@ class KeyHandlers:
     """Handlers of the operations on keys under `/v1`."""
 
     database: AdminDatabase
-    peppers: Peppers
+    cell: str | None
     project_keys_max: int
 
     async def create_project_key(
@@ -34,7 +34,7 @@ class KeyHandlers:
         """POST /v1/organization/projects/{project_id}/api_keys"""
         project_id = parameters.project_id(call)
         key_id = ProjectKeyId(time_ordered_uuid())
-        secret = await service.mint(self.database.pool, self.peppers, KeyKind.PROJECT)
+        secret = mint(KeyKind.PROJECT, cell=self.cell)
 
         async def create(tx: Mutation) -> ProjectKey:
             project = await projects.require_active(tx, project_id)

@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.cli.keys.secrets_file import SECRET_BYTES
 from tollhouse.settings import (
     DatabaseSettings,
     KeySettings,
@@ -27,6 +26,7 @@ from tollhouse.settings import (
 OWNER_ONLY: Final = 0o600
 EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not listened on
 
+SECRET_BYTES: Final = 48
 TEMPLATE: Final = """\
 # The configuration of a Tollhouse deployment. Every host needs the same [secrets].
 # Variables override it: TOLLHOUSE_SERVER__PORT=9000 sets port in [server].
@@ -72,12 +72,8 @@ accepts_own_answers = true
 [secrets]
 # Keep a copy of this section, but not with the database's backups.
 # `master` encrypts replayable key values for 24 hours and signs report cursors. To replace it, use
-# `tollhouse secrets rotate`: it keeps the present one in `previous_masters` until it is unused.
+# docs/guides/operating-keys.md: the present one is kept in `previous_masters` until it is unused.
 master = {master}
-
-[secrets.peppers]
-# Keys are stored as digests made with the newest version. If it is lost, so are all keys.
-1 = {pepper}
 """
 
 
@@ -110,11 +106,8 @@ class ConfigurationExists(GatewayError):
 
 
 def new_secrets() -> SecretSettings:
-    """Return a random master secret and a random pepper."""
-    return SecretSettings(
-        master=secrets.token_urlsafe(SECRET_BYTES),
-        peppers={"1": secrets.token_urlsafe(SECRET_BYTES)},
-    )
+    """Return a random master secret."""
+    return SecretSettings(master=secrets.token_urlsafe(SECRET_BYTES))
 
 
 def local_url(server: ServerSettings) -> str:
@@ -149,7 +142,6 @@ def write_draft(
         TEMPLATE.format,
         url=_quoted(database_url),
         master=_quoted(chosen.master),
-        pepper=_quoted(chosen.peppers["1"]),
         database=DatabaseSettings(url=database_url),
         server=server,
         port=_line(server, "port"),

@@ -23,7 +23,7 @@ from tollhouse.cli.deployment.configuration_file import (
     write_draft,
 )
 from tollhouse.cli.deployment.migrate import progress_listener
-from tollhouse.cli.deployment.provisioning import ensure_database, refuse_taken
+from tollhouse.cli.deployment.provisioning import claim, ensure_database, refuse_taken
 from tollhouse.cli.keys.admin_keys import create_admin_key
 from tollhouse.cli.keys.project_keys import create_project_key
 from tollhouse.cli.ledger.credits import grant_credit
@@ -194,6 +194,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     async with opened(settings) as operator:
         await refuse_taken(operator)
         applied = await migrate(wanted.database_url, show=progress_listener(bars))
+        await claim(operator)
         owner = await _ensure_organization(operator, wanted.organization)
         project = await _ensure_project(operator, owner.id, wanted.project)
         credit = await _ensure_credit(operator, owner.id)

@@ -6,10 +6,9 @@ from urllib.parse import unquote, urlsplit
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.cli.connecting import DatabaseMissing, connected, database_name
 from tollhouse.cli.session import Session
-from tollhouse.keys import pepper_versions
-from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.settings import DatabaseSettings
 from tollhouse.storage import revisions
+from tollhouse.storage.sealing import Sealer
 
 if TYPE_CHECKING:
     from tollhouse.storage.database import Database
@@ -64,17 +63,20 @@ async def drop_database(url: str) -> None:
 
 
 async def refuse_taken(operator: Session) -> None:
-    """Raise `DatabaseTaken` if the database belongs to a deployment with other peppers.
+    """Raise `DatabaseTaken` if the database has data keys that another master secret opens.
 
     Called before the database is migrated or changed.
     """
     if (await revisions.current(operator.database)).contracted is None:
         return
-    try:
-        async with operator.database.transaction() as tx:
-            await pepper_versions.verify(tx, operator.peppers)
-    except PepperMismatch:
-        raise DatabaseTaken from None
+    opening_ids = await Sealer(operator.database, operator.masters).opening_ids()
+    if None in opening_ids.values():
+        raise DatabaseTaken
+
+
+async def claim(operator: Session) -> None:
+    """Make the database's lasting data key, by which `refuse_taken` knows the deployment."""
+    await Sealer(operator.database, operator.masters).seal_lasting(b"", bound_to=b"")
 
 
 def _maintenance(url: str) -> DatabaseSettings:

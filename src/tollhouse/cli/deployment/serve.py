@@ -11,7 +11,6 @@ from tollhouse.cli import session
 from tollhouse.cli.arguments import example
 from tollhouse.cli.connecting import connected, when_reached
 from tollhouse.cli.session import Session
-from tollhouse.keys import pepper_versions
 from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
@@ -24,7 +23,6 @@ async def _check_like_workers(operator: Session) -> None:
     refuse_missing_packages(operator.settings.otel.endpoint)
     await refuse_standby(operator.database)
     async with operator.database.transaction() as tx:
-        await pepper_versions.verify(tx, operator.peppers)
         await master_secrets.verify(tx, operator.masters)
     async with connected(operator.settings.database) as second:
         await pooling.examine(operator.database, second)
@@ -44,7 +42,7 @@ async def _check_when_reached(settings_path: Path) -> None:
 def command(
     context: click.Context, *, workers: int | None, host: str | None, port: int | None
 ) -> None:
-    """Run the gateway. Refused if the schema or the peppers do not fit the database.
+    """Run the gateway. Refused if the schema or the master secret does not fit the database.
 
     A database that is away is awaited for `database.start_seconds`; meanwhile /livez is 200 and
     /readyz is 503.

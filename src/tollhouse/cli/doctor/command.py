@@ -24,7 +24,6 @@ CHECKS_MIN: Final = 30
 """The number of checks that always run; each backend and model can add one."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
-    deployment.peppers,
     deployment.master_secret,
     deployment.live_workers,
     deployment.leases,

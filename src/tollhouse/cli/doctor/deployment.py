@@ -7,8 +7,6 @@ from tollhouse.base.findings import Finding, FindingOutcome, failure, ok, warnin
 from tollhouse.cli.keys import workers
 from tollhouse.cli.keys.secrets import is_accepted_by_all, read_status, removable
 from tollhouse.cli.session import Session
-from tollhouse.keys import pepper_versions
-from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.ledger import verifier
 from tollhouse.ledger.verifier import VerificationState
 from tollhouse.storage import master_secrets, partitions
@@ -40,19 +38,6 @@ START_A_WORKER: Final = (
 )
 
 
-async def peppers(operator: Session) -> Finding:
-    """Check that the configuration has the peppers with which stored keys were made."""
-    try:
-        async with operator.database.transaction() as tx:
-            await pepper_versions.verify(tx, operator.peppers)
-            secrets = await pepper_versions.count_secrets(tx)
-    except PepperMismatch as error:
-        remedy = "Restore [secrets.peppers] from its backup. No worker starts without it."
-        return failure("peppers", str(error), remedy)
-    counted = ", ".join(f"version {version}: {secrets[version]}" for version in sorted(secrets))
-    return ok("peppers", f"secrets made with {counted}" if counted else "no key was created yet")
-
-
 async def master_secret(operator: Session) -> Finding:
     """Check that the master secrets open all data keys, and that none is unused."""
     try:
@@ -74,21 +59,9 @@ async def master_secret(operator: Session) -> Finding:
 
 
 async def live_workers(operator: Session) -> Finding:
-    """Check that all live workers accept the configured peppers."""
+    """Count the live workers. Whether they accept the master secret is a check of its own."""
     live = await workers.live(operator.database)
-    if not live:
-        return ok("workers", "none is running")
-    accepted = {worker.pepper_versions for worker in live}
-    shown = " or ".join(str(sorted(versions)) for versions in sorted(accepted, key=sorted))
-    found = f"{len(live)} running, accepting pepper versions {shown}"
-    configured = set(operator.peppers.versions)
-    if accepted != {frozenset(configured)}:
-        remedy = (
-            f"The configuration here has {sorted(configured)}. Give every host the same "
-            "[secrets.peppers] and send SIGHUP to each `tollhouse serve`."
-        )
-        return warning("workers", found, remedy)
-    return ok("workers", found)
+    return ok("workers", f"{len(live)} running" if live else "none is running")
 
 
 async def leases(operator: Session) -> Finding:

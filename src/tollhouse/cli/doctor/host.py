@@ -36,18 +36,16 @@ def _has_secrets(path: Path) -> bool:
     tree = tomllib.loads(path.read_text(encoding="utf-8"))
     stored = tree.get("secrets", {})
     is_named = {"master", "previous_masters"} & stored.keys()
-    has_pepper = any(version.isdecimal() for version in stored.get("peppers", {}))
     urls = (("database", "url"), ("database", "replica_url"), ("redis", "url"))
     has_url = any(field in tree.get(section, {}) for section, field in urls)
-    return bool(is_named) or has_pepper or has_url
+    return bool(is_named) or has_url
 
 
 def secrets(settings: Settings) -> Finding:
     """Report the secrets; weak ones were refused when the settings were read."""
-    versions = ", ".join(sorted(settings.secrets.peppers, key=int))
     previous = len(settings.secrets.previous_masters)
-    masters = f"master and {previous} previous," if previous else "master and"
-    found = f"{masters} pepper versions {versions}, each {SECRET_LENGTH_MIN} characters or more"
+    masters = f"master and {previous} previous, each" if previous else "master,"
+    found = f"{masters} {SECRET_LENGTH_MIN} characters or more"
     return ok("secrets", found)
 
 

@@ -1,1 +1,1 @@
-"""Commands about keys, peppers and master secrets."""
+"""Commands about keys and master secrets."""

@@ -43,7 +43,7 @@ async def create_admin_key(
     expires_in_days: int | None = None,
 ) -> tuple[AdminKey, NewSecret]:
     """Create an Admin key. Without permissions it has all, also those of later versions."""
-    secret = await operator.mint(KeyKind.ADMIN)
+    secret = operator.mint(KeyKind.ADMIN)
     async with operator.creation(organization_id) as tx:
         key = await service.create_admin_key(
             tx,

@@ -1,4 +1,4 @@
-"""`tollhouse key`: project keys, and the peppers of all keys."""
+"""`tollhouse key`: project keys."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -26,7 +26,6 @@ from tollhouse.cli.arguments import (
     organization_option,
     yes_option,
 )
-from tollhouse.cli.keys import peppers
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import (
     ALERT_PERCENT_DEFAULT,
@@ -68,7 +67,7 @@ async def create_project_key(
     **options: Unpack[KeyOptions],
 ) -> tuple[ProjectKey, NewSecret]:
     """Create a key of a project, with its cap if there is one. Without models it may use all."""
-    secret = await operator.mint(KeyKind.PROJECT)
+    secret = operator.mint(KeyKind.PROJECT)
     async with operator.creation(organization_id) as tx:
         project = await projects.require_active(tx, project_id)
         key = await service.create_project_key(
@@ -98,7 +97,7 @@ async def create_project_key(
 
 @click.group("key", epilog=example("tollhouse key list --project PROJECT_ID"))
 def command() -> None:
-    """Create, list, rotate and revoke project keys, and manage the peppers of all keys."""
+    """Create, list, rotate and revoke project keys."""
 
 
 @command.command(epilog=example('tollhouse key create --project PROJECT_ID "batch jobs"'))
@@ -227,7 +226,7 @@ def rotate(
         owner = await operator.organization(organization)
         async with operator.database.transaction() as tx:
             found = await service.find_project_key(tx, owner.id, ProjectKeyId(key))
-        secret = await operator.mint(KeyKind.PROJECT)
+        secret = operator.mint(KeyKind.PROJECT)
         async with operator.creation(owner.id) as tx:
             await projects.require_active(tx, found.project_id)
             rotated = await service.rotate_project_key(
@@ -287,10 +286,6 @@ def revoke(
     """Revoke a key for good."""
     output.confirm(f"Revoke key {key} for good?", yes=yes, as_json=as_json)
     _change(settings_path, organization, key, service.revoke_project_key, as_json=as_json)
-
-
-command.add_command(peppers.peppers)
-command.add_command(peppers.retire)
 
 
 def _change(

@@ -1,10 +1,9 @@
-"""`tollhouse secrets`: replace the master secret while the gateway runs."""
+"""`tollhouse secrets status`: follow the rotation of the master secret."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from secrets import token_urlsafe
 from typing import Final, Literal
 
 import click
@@ -13,26 +12,17 @@ from msgspec import Struct
 from tollhouse.base.clock import unix_seconds
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option
-from tollhouse.cli.keys import secrets_file, workers
-from tollhouse.cli.keys.secrets_file import SECRET_BYTES
+from tollhouse.cli.keys import workers
 from tollhouse.cli.keys.workers import Worker
 from tollhouse.cli.session import Session
 from tollhouse.storage import master_secrets
 from tollhouse.storage.idempotency import SECRET_LIFETIME
-from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.sealing import Sealer
 
 COLUMNS: Final = (
     *("id", "role", "writes", "data_keys", "sealed_values", "last_expires_at"),
     *("workers", "workers_live"),
 )
-NEXT_STEPS: Final = """\
-The file now has both secrets. Next steps:
-1. Back up the file where you keep the other secrets.
-2. Copy master and previous_masters to every host.
-3. Send SIGHUP to each `tollhouse serve`. The new secret is used when every live worker accepts it.
-4. Run `tollhouse secrets status` until no data key needs the previous secret.
-5. Remove previous_masters on every host, and send SIGHUP again."""
 
 
 class Role(StrEnum):
@@ -75,15 +65,6 @@ class _MasterUsage(Struct, frozen=True, kw_only=True):
     live: Sequence[Worker]
 
 
-class MasterRotated(Struct, frozen=True, kw_only=True):
-    """The IDs of the secrets in the file. Values are not shown."""
-
-    object: Literal["master_secret.rotated"] = "master_secret.rotated"
-    config: str
-    id: str
-    previous_ids: list[str]
-
-
 class MasterSecretList(Struct, frozen=True, kw_only=True):
     """All master secrets of the configuration and of live workers."""
 
@@ -93,19 +74,7 @@ class MasterSecretList(Struct, frozen=True, kw_only=True):
 
 @click.group("secrets", epilog=example("tollhouse secrets status"))
 def command() -> None:
-    """Replace the master secret, and show what still needs the previous one."""
-
-
-@command.command(epilog=example("tollhouse secrets rotate"))
-@json_option
-@click.pass_obj
-def rotate(settings_path: Path, *, as_json: bool) -> None:
-    """Write a new master secret into the configuration file, and keep the present as previous."""
-    written = secrets_file.replace_master(settings_path, token_urlsafe(SECRET_BYTES))
-    master_id, *previous_ids = MasterSecrets(written.master_bytes()).ids
-    rotated = MasterRotated(config=str(settings_path), id=master_id, previous_ids=previous_ids)
-    output.show(rotated, as_json=as_json)
-    output.say(f"\n{NEXT_STEPS}", as_json=as_json)
+    """Show what needs the present and the previous master secret."""
 
 
 @command.command(epilog=example("tollhouse secrets status"))

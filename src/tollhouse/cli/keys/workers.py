@@ -12,7 +12,6 @@ class Worker:
     """A live worker and the secrets that it accepts."""
 
     id: InstanceId
-    pepper_versions: frozenset[int]
     master_ids: tuple[str, ...]
 
 
@@ -20,7 +19,7 @@ async def live(database: Database) -> list[Worker]:
     """Return the workers with a recent heartbeat, in the order of their start."""
     rows = await database.fetch_all(
         """
-        SELECT id, pepper_versions, master_ids
+        SELECT id, master_ids
           FROM instances
          WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
          ORDER BY id
@@ -30,7 +29,6 @@ async def live(database: Database) -> list[Worker]:
     return [
         Worker(
             id=InstanceId(row["id"]),
-            pepper_versions=frozenset(row["pepper_versions"]),
             master_ids=tuple(row["master_ids"]),
         )
         for row in rows

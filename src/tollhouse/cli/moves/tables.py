@@ -69,13 +69,7 @@ MOVED: Final[Mapping[str, MovedTable]] = {
     "projects": _OVERWRITTEN,
     "project_keys": _OVERWRITTEN,
     "admin_keys": _OVERWRITTEN,
-    "key_directory": MovedTable(
-        common="""jsonb_build_object('pepper_version', (
-            SELECT p.check_digest FROM peppers p WHERE p.version = t.pepper_version))""",
-        numbers="""jsonb_build_object('pepper_version', (
-            SELECT p.version FROM peppers p
-             WHERE p.check_digest = decode(substr(l.line ->> 'pepper_version', 3), 'hex')))""",
-    ),
+    "key_directory": _REPLACED,
     "policies": _OVERWRITTEN,
     "policy_versions": _ADDED,
     "policy_targets": _REPLACED,
@@ -135,7 +129,7 @@ LEFT: Final = frozenset(
         *("requests", "request_hours", "record_gaps", "evaluations", "policy_decisions"),
         *("policy_days", "alert_deliveries", "alert_hours", "archived_days"),
         # Of the cell itself.
-        *("console_sessions", "data_keys", "instances", "job_leases", "peppers"),
+        *("console_sessions", "data_keys", "instances", "job_leases"),
         *("reaped_instances", "reaper_progress", "replica_orders", "replica_reports"),
         *("schema_contracted", "schema_expanded", "schema_texts"),
     }

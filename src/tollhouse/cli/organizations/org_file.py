@@ -141,7 +141,7 @@ def _refuse_repeated(declared: DeclaredOrganization) -> None:
 async def create(operator: Session, declared: DeclaredOrganization) -> CreatedOrganization:
     """Create everything that is declared in one transaction, with an audit row for each part."""
     secrets = {
-        kind: [await operator.mint(kind) for _ in range(count)]
+        kind: [operator.mint(kind) for _ in range(count)]
         for kind, count in (
             (KeyKind.ADMIN, len(declared.admin_keys)),
             (KeyKind.PROJECT, sum(len(project.keys) for project in declared.projects)),

@@ -10,7 +10,12 @@ from tollhouse import settings as configuration
 from tollhouse.cli import session
 from tollhouse.cli.deployment.configuration_file import local_url, put_in_place, write_draft
 from tollhouse.cli.deployment.migrate import progress_listener
-from tollhouse.cli.deployment.provisioning import drop_database, ensure_database, refuse_taken
+from tollhouse.cli.deployment.provisioning import (
+    claim,
+    drop_database,
+    ensure_database,
+    refuse_taken,
+)
 from tollhouse.cli.trial import (
     announcement,
     engines,
@@ -122,6 +127,7 @@ async def _deploy(folder: TrialFolder, trial: Trial, catalog: str, bars: Progres
     async with session.opened(configuration.load(draft, environment={})) as operator:
         await refuse_taken(operator)
         await migrate(trial.database_url, show=progress_listener(bars))
+        await claim(operator)
         await examples.create(operator, bars)
     put_in_place(folder.settings_path, force=False)
 

@@ -75,7 +75,6 @@ COMMENT ON COLUMN admin_keys.permissions IS 'NULL means all, also those that com
 
 CREATE TABLE key_directory (
     digest          bytea PRIMARY KEY,
-    pepper_version  smallint NOT NULL,
     organization_id uuid NOT NULL,
     key_kind        text NOT NULL CHECK (key_kind IN ('project', 'admin')),
     key_id          uuid NOT NULL,

@@ -1,11 +1,5 @@
 -- Secrets of the deployment, sealed answers and sessions of the console.
 
-CREATE TABLE peppers (
-    version       smallint PRIMARY KEY,
-    check_digest  bytea NOT NULL,
-    first_used_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-
 CREATE TABLE data_keys (
     day     date PRIMARY KEY,
     wrapped bytea NOT NULL

@@ -5,7 +5,6 @@ CREATE TABLE instances (
     id              uuid PRIMARY KEY,
     started_at      timestamptz NOT NULL,
     heartbeat_at    timestamptz NOT NULL,
-    pepper_versions smallint[] NOT NULL,
     master_ids      text[] NOT NULL DEFAULT '{}',
     newest_revision text NOT NULL
 );

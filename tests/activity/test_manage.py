@@ -144,18 +144,6 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
     assert (await side.page())["data"] == [shown]
 
 
-async def test_the_address_of_a_replica_that_an_earlier_version_stored_is_not_shown(
-    side: Side,
-) -> None:
-    record = side.customer.record(replica="http://10.0.0.7:8000/v1")
-    await side.write(record)
-
-    answer = await side.client.get(f"{REQUESTS}/{record.request_id}")
-
-    assert answer.json()["replica"] is None
-    assert "10.0.0.7" not in answer.text
-
-
 async def test_a_cost_that_is_not_known_is_null_and_one_of_nothing_is_zero(side: Side) -> None:
     unknown = side.customer.record(cost_pico_usd=None)
     free = side.customer.record(cost_pico_usd=0)

@@ -15,8 +15,8 @@ PACKAGES_MAX = 35
 ONLY_ELSEWHERE = {"async-timeout"}
 """Locked for older versions of Python alone."""
 SUFFIXES = {
-    *("", ".css", ".gz", ".html", ".ico", ".js", ".json", ".png", ".py", ".svg", ".txt", ".typed"),
-    *(".webp", ".woff2"),
+    *("", ".css", ".gz", ".html", ".ico", ".js", ".json", ".png", ".py", ".sql", ".svg", ".txt"),
+    *(".typed", ".webp", ".woff2"),
 }
 
 

@@ -29,7 +29,7 @@ def test_init_as_json_has_all_of_it_and_never_replaces_a_file_unasked(
     assert stat.S_IMODE(newcomer.settings_path.stat().st_mode) == 0o600
     assert made["config"] == str(newcomer.settings_path)
     assert made["database_created"] is True
-    assert made["revisions_applied"] == revisions.known()
+    assert made["revisions_applied"] == list(revisions.known())
     assert made["organization"]["name"] == "Example"
     assert made["project"]["name"] == "search"
     assert made["project_key"]["owner"]["id"] == made["project"]["id"]

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -29,6 +29,8 @@ from tollhouse.activity.types import FailureSource, RequestOutcome, RequestRecor
 from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import PolicyId, policy_id_text, time_ordered_uuid
 from tollhouse.base.policies import JUDGED_DIRECTIONS, EvaluationOutcome, Mode
+from tollhouse.contract.operation import Operation
+from tollhouse.contract.operations import OPERATIONS
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.service import REQUESTS_MAX
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
@@ -41,6 +43,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 REQUESTS = "/manage/v1/organization/requests"
 ROLLUPS = "/manage/v1/organization/request_rollups"
 HOUR = 3_600
+RANGED = [
+    each
+    for each in OPERATIONS
+    if each.query is not None and "end_time" in each.query.__struct_fields__
+]
 
 
 @dataclass(frozen=True)
@@ -568,7 +575,21 @@ async def test_groups_add_up_to_what_a_look_at_each_request_finds(
 async def test_an_empty_range_has_neither_requests_nor_sums(side: Side) -> None:
     for query in ({"start_time": "9", "end_time": "9"}, {"start_time": "253402300799"}):
         assert (await rollups(side, **query))["data"] == []
-    assert await side.ids(start_time="9", end_time="5") == []
+    assert await side.ids(start_time="9", end_time="9") == []
+
+
+@pytest.mark.parametrize("operation", RANGED, ids=lambda operation: operation.id)
+async def test_a_range_that_ends_before_it_begins_is_refused_everywhere(
+    side: Side, gateway: Gateway, operation: Operation
+) -> None:
+    key = await side.org.admin_key((operation.access.permission.value,))
+    policy = await new_policy(side.org, ("publish",))
+    path = operation.path.format(policy_id=policy_id_text(policy.id))
+
+    async with gateway.client(key.value) as client:
+        found = await replace(side, client=client).refusal(path, start_time="9", end_time="8")
+
+    assert found == (400, "invalid_value", "end_time")
 
 
 @pytest.mark.parametrize(

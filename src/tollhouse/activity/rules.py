@@ -20,6 +20,7 @@ from tollhouse.activity.types import (
     StatusRange,
 )
 from tollhouse.base.ids import RequestId, day_of, first_uuid_at
+from tollhouse.base.ranges import check_range
 
 HOUR_SECONDS: Final = 3_600
 NEWEST: Final = RecordCursor(request_id=UUID(int=2**128 - 1), day=date.max)
@@ -64,8 +65,10 @@ def cursor(after: RequestId | None) -> RecordCursor:
 def bounds(before: RecordCursor, only: RecordFilter) -> tuple[RecordCursor, RecordCursor]:
     """Return where a search starts and where it ends, oldest request included.
 
-    The ID of a request tells when it began, so that a range of time is a range of IDs.
+    The ID of a request tells when it began, so that a range of time is a range of IDs. Raises
+    `RangeReversed`.
     """
+    check_range(only.start, only.end)
     newest, oldest = before, OLDEST
     if only.end is not None and (end := first_uuid_at(only.end)) < before.request_id:
         newest = RecordCursor(request_id=end, day=only.end.date())

@@ -23,9 +23,10 @@ from tollhouse.activity.types import (
     RecordPage,
     RequestRecord,
 )
-from tollhouse.base.clock import Clock, unix_seconds
+from tollhouse.base.clock import Clock
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, RequestId, day_of
+from tollhouse.base.ranges import range_end
 from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.storage import partitions
 from tollhouse.storage.batches import in_batches
@@ -105,10 +106,10 @@ async def tallies(
 def hours(start: int, end: int | None, *, now: datetime) -> HourRange:
     """Return the whole hours that contain a range of seconds; without an end, it ends now.
 
-    An empty range has no hours.
+    An empty range has no hours. Raises `RangeReversed` or `RangeTooLong`.
     """
-    resolved = unix_seconds(now) + 1 if end is None else end
-    if resolved <= start:
+    resolved = range_end(start, end, now=now)
+    if resolved is None:
         return HourRange(start=start, end=start)
     touched = rules.hours(start, resolved)
     if touched.end - touched.start > HOURS_MAX * rules.HOUR_SECONDS:

@@ -9,6 +9,7 @@ from uuid import UUID
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import OrganizationId, PolicyId, RequestId, day_of
 from tollhouse.base.policies import JudgedDirection
+from tollhouse.base.ranges import range_end
 from tollhouse.decisions import rules, store
 from tollhouse.decisions.errors import TooManyDays
 from tollhouse.decisions.types import (
@@ -130,13 +131,13 @@ def place_of(request_id: RequestId, direction: JudgedDirection) -> DecisionCurso
 def days(start: int, end: int | None, *, now: datetime) -> DayRange:
     """Return the whole days that contain a range of Unix seconds; without an end, it ends now.
 
-    An empty range has no days.
+    An empty range has no days. Raises `RangeReversed` or `TooManyDays`.
     """
-    last = int(now.timestamp()) if end is None else end - 1
-    if last < start:
-        first = datetime.fromtimestamp(start, UTC).date()
+    resolved = range_end(start, end, now=now)
+    first = datetime.fromtimestamp(start, UTC).date()
+    if resolved is None:
         return DayRange(first=first, end=first)
-    first_day, last_day = (datetime.fromtimestamp(at, UTC).date() for at in (start, last))
-    if last_day - first_day >= timedelta(days=DAYS_MAX):
+    last = datetime.fromtimestamp(resolved - 1, UTC).date()
+    if last - first >= timedelta(days=DAYS_MAX):
         raise TooManyDays(days_max=DAYS_MAX)
-    return DayRange(first=first_day, end=last_day + timedelta(days=1))
+    return DayRange(first=first, end=last + timedelta(days=1))

@@ -35,13 +35,6 @@ class ReportKeyNotFound(GatewayError):
         super().__init__(ids=listed_ids(unknown))
 
 
-class ReportRangeReversed(InvalidInput):
-    """The range ends before its start."""
-
-    param = "end_time"
-    template = "Invalid 'end_time': it lies before 'start_time'."
-
-
 class ExportRangeTooLong(InvalidInput):
     """The range of an export has too many days."""
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, parse_uuid
+from tollhouse.base.ranges import range_end
 from tollhouse.reports import rules, store
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import (
@@ -16,7 +16,6 @@ from tollhouse.reports.errors import (
     InvalidCursor,
     ReportKeyNotFound,
     ReportProjectNotFound,
-    ReportRangeReversed,
 )
 from tollhouse.reports.types import (
     EMPTY_REPORT,
@@ -103,12 +102,10 @@ async def page(
 def first_place(question: CostQuery, end: int | None, *, now: datetime) -> PageCursor | None:
     """Return the position of the first page, or None if the range is empty.
 
-    Raises `ReportRangeReversed`. Without `end`, the current second is the last one that counts.
+    Raises `RangeReversed`. Without `end`, the current second is the last one that counts.
     """
-    if end is not None and end < question.start:
-        raise ReportRangeReversed
-    resolved = unix_seconds(now) + 1 if end is None else end
-    if resolved <= question.start:
+    resolved = range_end(question.start, end, now=now)
+    if resolved is None:
         return None
     return PageCursor(bucket=rules.first_bucket(question.start, question.width), end=resolved)
 

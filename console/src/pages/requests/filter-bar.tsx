@@ -78,7 +78,13 @@ export function FilterBar({ wanted, want, codes }: FilterBarProperties) {
             value={typed.from}
             onValue={type("from")}
           />
-          <TextField label="To (UTC)" type="datetime-local" value={typed.to} onValue={type("to")} />
+          <TextField
+            label="To (UTC)"
+            type="datetime-local"
+            min={typed.from}
+            value={typed.to}
+            onValue={type("to")}
+          />
         </>
       )}
       <button type="submit" className="button">

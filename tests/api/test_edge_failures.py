@@ -96,10 +96,12 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize(
-    ("failure", "status"), [(Broken, 500), (asyncio.CancelledError, 499)], ids=["bug", "cancelled"]
+    ("failure", "status", "outcome"),
+    [(Broken, 500, "failed"), (asyncio.CancelledError, 499, "client_error")],
+    ids=["bug", "cancelled"],
 )
 async def test_an_answer_that_could_not_be_sent_is_counted(
-    settings: Settings, failure: type[BaseException], status: int
+    settings: Settings, failure: type[BaseException], status: int, outcome: str
 ) -> None:
     async def receive() -> NoReturn:
         raise AssertionError
@@ -116,7 +118,8 @@ async def test_an_answer_that_could_not_be_sent_is_counted(
         "query_string": b"",
         "headers": [(b"host", b"localhost")],
     }
-    series = f'tollhouse_http_requests_total{{operation="listModels",status="{status}"}} '
+    labels = f'operation="listModels",outcome="{outcome}",status="{status}"'
+    series = f"tollhouse_http_requests_total{{{labels}}} "
     application = Application(settings)
     edge = await application.startup()
     before = counted(series)

@@ -47,11 +47,8 @@ class Case:
 
 
 def fault(status: str, values: str) -> Case:
-    return Case(
-        series={
-            f'tollhouse_http_requests_total{{operation="listModels",status="{status}"}}': values
-        }
-    )
+    labels = f'operation="listModels",outcome="failed",status="{status}"'
+    return Case(series={f"tollhouse_http_requests_total{{{labels}}}": values})
 
 
 def one(series: str, values: str, at: str = LOUD, **labels: str) -> Case:
@@ -60,7 +57,7 @@ def one(series: str, values: str, at: str = LOUD, **labels: str) -> Case:
 
 CASES = {
     "TollhouseFails": fault("500", GROWS),
-    "TollhouseUnavailable": fault("503", GROWS),
+    "TollhouseUnavailable": fault("200", GROWS),
     "TollhouseTargetAbsent": one(UP, ZERO, **TARGET),
     "TollhouseDatabaseDown": one("tollhouse_database_up", ZERO),
     "TollhouseDatabaseReadOnly": one("tollhouse_database_is_read_only", ONE),

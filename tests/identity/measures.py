@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from tests.identity.waiting import until
+from tollhouse.activity.rules import outcome
 from tollhouse.observability import registry
 
 BATCHES = "tollhouse_key_lookup_batches_total"
@@ -27,7 +28,8 @@ def lookups(outcome: str) -> int:
 
 
 def answers(operation: str, status: int) -> int:
-    return counted(f'tollhouse_http_requests_total{{operation="{operation}",status="{status}"}}')
+    labels = f'operation="{operation}",outcome="{outcome(status, None)}",status="{status}"'
+    return counted(f"tollhouse_http_requests_total{{{labels}}}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.identity.measures import counted
 from tests.support.deployment import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Deployment, chat
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = "/v1/chat/completions"
+FAILED_STREAMS = (
+    'tollhouse_http_requests_total{operation="createChatCompletion",outcome="failed",status="200"}'
+)
 
 
 def records(text: str) -> list[Any]:
@@ -81,6 +85,7 @@ async def test_what_breaks_after_the_first_byte_ends_by_a_record(deployment: Dep
     script = json.dumps(
         {"script": {"error": {"message": "out of memory"}, "error_after_events": 3}}
     )
+    failed = counted(FAILED_STREAMS)
     async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat(script, stream=True))
 
@@ -90,6 +95,9 @@ async def test_what_breaks_after_the_first_byte_ends_by_a_record(deployment: Dep
     assert told[-1]["error"]["request_id"] == answer.headers["x-request-id"]
     credit = await deployment.settled(1)
     assert credit.settled_pico_usd > 0
+    record = await deployment.record(answer.headers["x-request-id"])
+    assert (record["status"], record["error_code"]) == (httpx2.codes.OK, "backend_error")
+    assert counted(FAILED_STREAMS) == failed + 1
 
 
 async def test_tokens_of_a_message_are_counted_for_nothing(deployment: Deployment) -> None:

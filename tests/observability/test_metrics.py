@@ -11,11 +11,12 @@ from tollhouse.observability import metrics, registry
 from tollhouse.observability.metrics import ActivityLoss, JobOutcome, LookupOutcome
 
 REPOSITORY = Path(__file__).parents[2]
+REQUESTS = 'tollhouse_http_requests_total{operation="listModels",outcome="%s",status="%s"}'
 
 WORK = """
 from tollhouse.observability import buffered_metrics, metrics
-metrics.request_answered("listModels", status=200, seconds=0.02)
-metrics.request_answered("listModels", status=200, seconds=0.2)
+metrics.request_answered("listModels", status=200, outcome="succeeded", seconds=0.02)
+metrics.request_answered("listModels", status=200, outcome="succeeded", seconds=0.2)
 metrics.longest_stall({stall})
 metrics.database_connections_in_use({connections})
 buffered_metrics.write_all()
@@ -49,22 +50,22 @@ def _counted(series: str) -> float:
 
 
 def test_a_request_is_counted_and_timed_by_operation() -> None:
-    requests = 'tollhouse_http_requests_total{operation="listModels",status="404"}'
+    requests = REQUESTS % ("client_error", "404")
     fast = 'tollhouse_http_request_seconds_bucket{le="0.005",operation="listModels"}'
     slow = 'tollhouse_http_request_seconds_bucket{le="0.01",operation="listModels"}'
     before = _counted(requests), _counted(fast), _counted(slow)
 
-    metrics.request_answered("listModels", status=404, seconds=0.007)
+    metrics.request_answered("listModels", status=404, outcome="client_error", seconds=0.007)
 
     after = _counted(requests), _counted(fast), _counted(slow)
     assert [late - early for early, late in zip(before, after, strict=True)] == [1, 0, 1]
 
 
 def test_a_request_without_a_route_is_counted_under_one_name() -> None:
-    series = 'tollhouse_http_requests_total{operation="none",status="404"}'
+    series = 'tollhouse_http_requests_total{operation="none",outcome="client_error",status="404"}'
     before = _counted(series)
 
-    metrics.request_answered(None, status=404, seconds=0.001)
+    metrics.request_answered(None, status=404, outcome="client_error", seconds=0.001)
 
     assert _counted(series) - before == 1
 
@@ -137,7 +138,7 @@ def test_workers_are_added_up(tmp_path: Path) -> None:
 
     page = registry.exposition(tmp_path)
 
-    assert _value(page, 'tollhouse_http_requests_total{operation="listModels",status="200"}') == 4
+    assert _value(page, REQUESTS % ("succeeded", "200")) == 4
     assert _value(page, "tollhouse_event_loop_stall_seconds") == 0.4
     assert _value(page, "tollhouse_database_pool_in_use") == 8
 
@@ -150,7 +151,7 @@ def test_a_dead_worker_keeps_its_counts_and_loses_its_connections(tmp_path: Path
 
     page = registry.exposition(tmp_path)
     seconds = 'tollhouse_http_request_seconds_bucket{le="0.025",operation="listModels"}'
-    assert _value(page, 'tollhouse_http_requests_total{operation="listModels",status="200"}') == 4
+    assert _value(page, REQUESTS % ("succeeded", "200")) == 4
     assert _value(page, seconds) == 2
     assert _value(page, "tollhouse_event_loop_stall_seconds") == 0.4
     assert _value(page, "tollhouse_database_pool_in_use") == 5
@@ -166,4 +167,4 @@ def test_files_do_not_pile_up_with_the_dead(tmp_path: Path) -> None:
         "gauge_max_0.db",
         "histogram_0.db",
     ]
-    assert _value(page, 'tollhouse_http_requests_total{operation="listModels",status="200"}') == 6
+    assert _value(page, REQUESTS % ("succeeded", "200")) == 6

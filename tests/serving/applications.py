@@ -78,7 +78,7 @@ class Echo:
             return
         self._processed += 1
         await self._work(scope)
-        metrics.request_answered("echo", status=200, seconds=0.0)
+        metrics.request_answered("echo", status=200, outcome="succeeded", seconds=0.0)
         await answer(send, 200, report(scope, body))
 
     async def _work(self, scope: MutableMapping[str, Any]) -> None:

@@ -87,7 +87,7 @@ def _status(seen: Observation) -> int:
 
 
 def _counted(seen: Observation) -> float:
-    line = 'tollhouse_http_requests_total{operation="echo",status="200"} '
+    line = 'tollhouse_http_requests_total{operation="echo",outcome="succeeded",status="200"} '
     lines = seen.responses[0].body.decode().splitlines()
     return sum(float(found.removeprefix(line)) for found in lines if found.startswith(line))
 

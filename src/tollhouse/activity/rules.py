@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import cache
 from itertools import groupby
 from typing import Final
 from uuid import UUID
@@ -42,6 +43,8 @@ def statuses(text: str) -> StatusRange:
     return StatusRange(lowest=int(text), highest=int(text))
 
 
+# Each answer is counted by it: few pairs occur, and finding one again costs less than the rule.
+@cache
 def outcome(status: int, error_code: str | None) -> RequestOutcome:
     """Return how a request ended. An answer that began and then failed keeps status 200.
 

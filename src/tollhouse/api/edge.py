@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from tollhouse.activity.rules import outcome
 from tollhouse.activity.types import RequestRecord
 from tollhouse.api import errors
 from tollhouse.api.access import AccessControl
@@ -370,7 +371,8 @@ class Edge:
     def _log(self, exchange: Exchange, status: int) -> None:
         trace, now_seconds = exchange.trace, self._clock.monotonic_seconds()
         seconds = now_seconds - trace.started_seconds
-        metrics.request_answered(trace.operation, status=status, seconds=seconds)
+        ended = outcome(status, trace.error_code)
+        metrics.request_answered(trace.operation, status=status, outcome=ended, seconds=seconds)
         trace.answered(status=status, now_seconds=now_seconds)
         if log.are_requests_logged():
             log.request_line(trace.log_line(status=status, duration_ms=seconds * 1000))

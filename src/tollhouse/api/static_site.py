@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from tollhouse.activity.rules import outcome
 from tollhouse.api.body import Receive, Scope, Send
 from tollhouse.api.head import Head
 from tollhouse.base.clock import Clock
@@ -90,7 +91,8 @@ class StaticSite(ABC):
         self._record(scope["method"], request_id, answer.status, seconds)
 
     def _record(self, method: str, request_id: RequestId, status: int, seconds: float) -> None:
-        metrics.request_answered(self._operation, status=status, seconds=seconds)
+        ended = outcome(status, None)
+        metrics.request_answered(self._operation, status=status, outcome=ended, seconds=seconds)
         if not log.are_requests_logged():
             return
         log.request_line(

@@ -98,6 +98,11 @@ class RequestTrace(Struct, kw_only=True):
         self._ended = status, now_seconds
         self._record_if_over()
 
+    @property
+    def error_code(self) -> str | None:
+        """The code of the failure, or None if there was none."""
+        return None if self.failure is None else self.failure.code
+
     def identified(self, customer: Customer) -> None:
         """Write the record of a request whose key was looked up after its answer."""
         self.caller = customer
@@ -114,7 +119,7 @@ class RequestTrace(Struct, kw_only=True):
             status=status,
             duration_ms=round(duration_ms, log.MILLISECOND_DECIMALS),
             operation=self.operation,
-            code=None if self.failure is None else self.failure.code,
+            code=self.error_code,
             organization_id=None if caller is None else caller.organization_id,
             key_id=None if caller is None else caller.key_id,
             client_request_id=log.bounded_text(self.client_request_id),
@@ -164,7 +169,7 @@ class RequestTrace(Struct, kw_only=True):
             operation=self.operation,
             started_at=self.started_at,
             status=status,
-            error_code=None if self.failure is None else self.failure.code,
+            error_code=self.error_code,
             error_param=None if self.failure is None else self.failure.param,
             failed_by=None if self.failure is None else failure_source(self.failure),
             model=self.model,

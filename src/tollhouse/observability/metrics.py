@@ -20,8 +20,8 @@ UNROUTED: Final = "none"
 
 _http_requests = BufferedCounter(
     "tollhouse_http_requests_total",
-    "Requests answered.",
-    ["operation", "status"],
+    "Requests answered, by outcome: succeeded, client_error, refused or failed.",
+    ["operation", "status", "outcome"],
     registry=registry,
 )
 _http_request_seconds = BufferedHistogram(
@@ -174,7 +174,8 @@ _activity_dropped = BufferedCounter(
 )
 
 
-_FAULTS: Final = ("500", "502", "503", "504")
+_FAULTS: Final = ("200", "500", "502", "503", "504")
+"""The statuses of requests that failed: an answer that began and then failed keeps status 200."""
 
 
 class LookupOutcome(StrEnum):
@@ -201,7 +202,7 @@ class ActivityLoss(StrEnum):
     STOPPED = "stopped"
 
 
-_requests_by_label: dict[tuple[str, int], BufferedCounter] = {}
+_requests_by_label: dict[tuple[str, int, str], BufferedCounter] = {}
 _request_seconds_by_operation: dict[str, BufferedHistogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
 _activity_dropped.show_zeros(ActivityLoss)
@@ -214,15 +215,16 @@ _resolutions_of: Final = cache(_resolutions.labels)
 
 def operations_served(operations: Iterable[str]) -> None:
     """Show zeros for the failures of operations."""
-    _http_requests.show_zeros((UNROUTED, *operations), _FAULTS)
+    _http_requests.show_zeros((UNROUTED, *operations), _FAULTS, ("failed",))
 
 
-def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
-    """Count one request. `operation` is None if no route matched."""
+def request_answered(operation: str | None, *, status: int, outcome: str, seconds: float) -> None:
+    """Count one request. `operation` is None if no route matched; `outcome` is that of records."""
     name = operation or UNROUTED
-    requests = _requests_by_label.get((name, status))
+    label = name, status, outcome
+    requests = _requests_by_label.get(label)
     if requests is None:
-        requests = _requests_by_label[name, status] = _http_requests.labels(name, status)
+        requests = _requests_by_label[label] = _http_requests.labels(*label)
     durations = _request_seconds_by_operation.get(name)
     if durations is None:
         durations = _request_seconds_by_operation[name] = _http_request_seconds.labels(name)

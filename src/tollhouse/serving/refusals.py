@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Final
 from uuid import UUID
 
+from tollhouse.activity.rules import outcome
 from tollhouse.api.edge_errors import WorkerOverloaded
 from tollhouse.api.errors import Presentation, render
 from tollhouse.base.errors import GatewayError
@@ -76,7 +77,7 @@ class OverloadRefusals:
         """Return the answer to one request, in the form of its route."""
         is_messages = target.partition(b"?")[0] in _MESSAGES_PATHS
         prepared = self._by_shape[ErrorShape.MESSAGES if is_messages else ErrorShape.OPENAI]
-        metrics.request_answered(None, status=WorkerOverloaded.kind, seconds=0.0)
+        _count(WorkerOverloaded.kind, WorkerOverloaded.code)
         return prepared.answer(
             RequestId(time_ordered_uuid()),
             server_headers if keeps_alive else [*server_headers, _CLOSE],
@@ -93,6 +94,10 @@ def refusal(
         "request_refused",
         extra={"request_id": request_id, "status": int(error.kind), "code": error.code},
     )
-    metrics.request_answered(None, status=error.kind, seconds=0.0)
+    _count(error.kind, error.code)
     prepared = PreparedRefusal(error, ErrorShape.OPENAI, documentation_url=documentation_url)
     return prepared.answer(request_id, [*server_headers, _CLOSE])
+
+
+def _count(status: int, code: str) -> None:
+    metrics.request_answered(None, status=status, outcome=outcome(status, code), seconds=0.0)

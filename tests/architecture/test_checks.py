@@ -417,6 +417,8 @@ def test_a_table_without_an_owner_is_found() -> None:
         ({"const": False}, "without a type"),
         ({"type": "array", "items": {"type": "object"}}, "free-form object"),
         ({"type": "object", "properties": {}}, "free-form object"),
+        ({"type": "integer", "maximum": 9}, "int64"),
+        ({"properties": {"a": {"type": "null", **MEANT}}}, "can only be null"),
         ({"title": "A", "properties": {}}, "it has no description"),
         ({"title": "A", "description": "a", "properties": {"b": {}}}, "property 'b' has no"),
         ({"operationId": "a", "description": "a", "parameters": [{"name": "b"}]}, "'b' has no"),

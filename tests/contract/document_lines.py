@@ -169,6 +169,6 @@ def _kind(schema: Json, json_type: str | None) -> Kind:
         high=schema.get(high),
         of=tuple(kind for kind in of if kind.json_type != ANY),
         takes_null_items=takes_null_items,
-        format=schema.get("format", ""),
+        format=schema.get("format", "") if json_type == "string" else "",
         ending="?" if pattern == QUESTION else pattern,
     )

@@ -26,6 +26,8 @@ def check(document: Json) -> Iterator[Finding]:
             *_exclusive_defaults(node),
             *_untyped(node),
             *_closed(node),
+            *_narrow(node),
+            *_null_alone(node),
             *_undescribed(node),
             *_without_example(node),
         ):
@@ -63,6 +65,17 @@ def _closed(node: Json) -> Iterator[str]:
     has_form = "additionalProperties" in node or ("properties" in node and "title" in node)
     if node.get("type") == "object" and not has_form:
         yield "a free-form object; say `additionalProperties: true`, or clients read it as empty"
+
+
+def _narrow(node: Json) -> Iterator[str]:
+    if node.get("type") == "integer" and node.get("format") != "int64":
+        yield "an integer without `format: int64`; clients in Go, Java and C# give it 32 bits"
+
+
+def _null_alone(node: Json) -> Iterator[str]:
+    for name, part in node.get("properties", {}).items():
+        if part.get("type") == "null":
+            yield f"property '{name}' can only be null; name the type that it has elsewhere"
 
 
 def _undescribed(node: Json) -> Iterator[str]:

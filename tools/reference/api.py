@@ -154,7 +154,7 @@ def _bounds(schema: Json) -> Iterator[str]:
             yield f"{schema.get(low, '')}..{schema.get(high, '')}{unit}"
     if "exclusiveMinimum" in schema:
         yield f"above {schema['exclusiveMinimum']}"
-    if "format" in schema:
+    if schema.get("type") == "string" and "format" in schema:
         yield f"({schema['format']})"
 
 

@@ -223,13 +223,13 @@ def _headers() -> Json:
                 "such requests skip it."
             ),
             "required": True,
-            "schema": {"type": "integer", "minimum": 0},
+            "schema": {"type": "integer", "format": "int64", "minimum": 0},
             **members(extension("OQ-46")),
         },
         UNSETTLED_HEADER: {
             "description": "Unsettled requests of the range; like those under way, in no amount.",
             "required": True,
-            "schema": {"type": "integer", "minimum": 0},
+            "schema": {"type": "integer", "format": "int64", "minimum": 0},
             **members(extension("OQ-133")),
         },
     }

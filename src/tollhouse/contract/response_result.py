@@ -81,7 +81,7 @@ class ResponseResult(Struct, frozen=True, kw_only=True):
     """What the model wrote: messages, calls and reasoning, in their order."""
     parallel_tool_calls: bool = True
     presence_penalty: Annotated[float, adopted("OQ-53")] = 0.0
-    previous_response_id: None = None
+    previous_response_id: str | None = None
     """Always null: responses are stateless."""
     prompt_cache_key: str | None = None
     reasoning: FreeObject

@@ -26,6 +26,10 @@ EXCLUSIVE_MEMBER = "x-tollhouse-exclusive"
 """The member of a schema that lists properties that exclude each other."""
 DEFAULT_MEMBER = "x-tollhouse-default"
 """The member with the default of such a property. Clients send what they find in `default`."""
+FREE_ITEM = "A free-form object."
+"""Items need a description: openapi-generator takes them for the free-form objects that may be null
+and have none.
+"""
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
@@ -145,7 +149,10 @@ def _parts(node: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _readable(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema with portable patterns, typed constants and open free-form objects."""
+    """Return a schema as generators need it.
+
+    Patterns are portable, constants typed, free-form objects open and integers long.
+    """
     if isinstance(node, list):
         return [_readable(item) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
@@ -158,9 +165,18 @@ def _readable(node: Any) -> Any:  # noqa: ANN401 - JSON
         schema["pattern"] = portable(pattern)
     if isinstance(values := schema.get("enum"), list):
         schema = _typed(schema, cast("list[Any]", values))
-    if schema.get("type") == "object" and "title" not in schema:
+    if _is_free(schema):
         schema.setdefault("additionalProperties", True)
+    if _is_free(items := cast("Schema", schema.get("items", {}))):
+        items.setdefault("description", FREE_ITEM)
+    # Without a format, generators for Go, Java and C# choose 32 bits, which costs and times exceed.
+    if schema.get("type") == "integer":
+        schema["format"] = "int64"
     return schema
+
+
+def _is_free(schema: Schema) -> bool:
+    return schema.get("type") == "object" and "title" not in schema
 
 
 def _typed(schema: Schema, values: list[Any]) -> Schema:

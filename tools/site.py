@@ -36,6 +36,11 @@ _VERBATIM: Final = re.compile(
 )
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 _QUESTION: Final = re.compile(r"(<tr>\s*)<td>(OQ-(\d+))</td>")
+_HEADING: Final = re.compile(r'<h2 id="([\w-]+)"')
+_SUMMARY: Final = re.compile(r"<tr>((?:(?!</tr>).)*<td>(OQ-[^<]*)</td>\s*</tr>)", re.DOTALL)
+"""A row that ends with the numbers of questions."""
+_CELL: Final = re.compile(r"<td>.*?</td>", re.DOTALL)
+_MENTION: Final = re.compile(r"OQ-(\d+)")
 _LOADED: Final = {"img": "src", "script": "src", "source": "srcset"}
 _LOADING_LINKS: Final = frozenset({"stylesheet", "icon", "preload", "manifest"})
 
@@ -178,8 +183,26 @@ def without_indentation(page: str) -> str:
 
 
 def anchored(page: str) -> str:
-    """Return a page whose rows of open questions can be linked to by their numbers."""
-    return _QUESTION.sub(r'\1<td id="oq-\3">\2</td>', page)
+    """Return a page whose rows of open questions can be linked to, by links from their numbers."""
+    page = _QUESTION.sub(r'\1<td id="oq-\3">\2</td>', page)
+
+    def linked(mention: re.Match[str]) -> str:
+        is_here = f'id="oq-{mention[1]}"' in page
+        return f'<a href="#oq-{mention[1]}">{mention[0]}</a>' if is_here else mention[0]
+
+    named = "".join(map(_named_summaries, re.split(r"(?=<h2 )", page)))
+    return _CELL.sub(lambda cell: _MENTION.sub(linked, cell[0]), named)
+
+
+def _named_summaries(section: str) -> str:
+    """Anchor each row that sums questions up by its section and their numbers."""
+    heading = _HEADING.match(section)
+    if heading is None:
+        return section
+    return _SUMMARY.sub(
+        lambda row: f'<tr id="{"-".join([heading[1], *re.findall(r"[0-9]+", row[2])])}">{row[1]}',
+        section,
+    )
 
 
 def _digest(text: str) -> str:

@@ -1,5 +1,6 @@
 """The site that `make docs` builds, as the gateway serves it and as the wheel has it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,19 @@ def test_a_row_of_an_open_question_has_its_number_as_anchor() -> None:
     row = "<tr>\n<td>OQ-59</td><td>OQ-60</td></tr>"
 
     assert anchored(row) == '<tr>\n<td id="oq-59">OQ-59</td><td>OQ-60</td></tr>'
+
+
+def test_every_row_of_the_register_and_of_its_summaries_has_an_anchor(built: Path) -> None:
+    page = anchored((built / "open-questions/index.html").read_text(encoding="utf-8"))
+
+    anchors = re.findall(r'<t[rd] id="([\w-]+)"', page)
+    linked = re.findall(r'href="#(oq-\d+)"', page)
+    assert len(set(anchors)) == len(anchors)
+    assert "the-differences-in-one-minute-76-133" in anchors
+    assert {"oq-76", "oq-133"} <= set(linked) <= set(anchors)
+    for summary in page.split("<h2 ")[1:3]:
+        heading, *rows = re.findall(r"<tr.*>", summary)
+        assert [row for row in rows if row == heading] == []
 
 
 def test_every_page_of_the_navigation_is_in_it(built: Path, tmp_path: Path) -> None:

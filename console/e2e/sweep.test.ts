@@ -17,10 +17,10 @@ const PAGES = [
 ] as const;
 
 describe.each([
-  ["in the dark, wide", { colorScheme: "dark" as const, viewport: { width: 1440, height: 900 } }],
-  ["in the light, narrow", { viewport: { width: 390, height: 844 } }],
-  ["in the dark, narrow", { colorScheme: "dark" as const, viewport: { width: 360, height: 740 } }],
-])("every page, %s", (_, options) => {
+  ["wide", { viewport: { width: 1440, height: 900 } }],
+  ["narrow", { viewport: { width: 390, height: 844 } }],
+  ["very narrow", { viewport: { width: 360, height: 740 } }],
+])("every page, %s, in the light and in the dark", (_, options) => {
   let visitor: Visitor;
 
   beforeAll(async () => {
@@ -34,6 +34,13 @@ describe.each([
     await visitor.go(title);
   };
 
+  const isContentInBoth = async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      await visitor.page.emulateMedia({ colorScheme });
+      await visitor.isContent();
+    }
+  };
+
   it.each(PAGES)("can be read and used: %s", async (title) => {
     const { page } = visitor;
     await show(title);
@@ -43,7 +50,7 @@ describe.each([
       await page.getByRole("button", { name: "Use this key" }).click();
     }
 
-    await visitor.isContent();
+    await isContentInBoth();
   });
 
   it("can be read and used: a policy with advice, a trial, scores and decisions", async () => {
@@ -58,6 +65,6 @@ describe.each([
     await page.getByRole("slider").press("PageDown");
     await page.getByText("Would have matched").waitFor();
 
-    await visitor.isContent();
+    await isContentInBoth();
   });
 });

@@ -16,7 +16,12 @@ export function Dialog({ title, isWide = false, loss, onClose, children }: Dialo
   const [isAsking, ask] = useState(false);
   const titleId = useId();
   useEffect(() => {
+    const opener = document.activeElement;
     element.current?.showModal();
+    // A browser gives the focus back when a dialog is closed, and forgets it when one is removed.
+    return () => {
+      if (opener instanceof HTMLElement) opener.focus();
+    };
   }, []);
   // A browser closes a dialog by the second Escape even if the event `cancel` is prevented.
   const keepOpen = (event: KeyboardEvent) => {

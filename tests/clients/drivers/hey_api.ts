@@ -71,9 +71,8 @@ async function policies() {
   const body = { revision: made.revision, mode: "enforcing" as const };
   const edited = have(await sdk.editPolicy({ ...admin, path, body }));
   const stale = await sdk.editPolicy({ ...admin, path, body });
-  const published = have(
-    await sdk.publishPolicy({ ...admin, path, body: { revision: edited.revision } }),
-  );
+  const publication = { revision: edited.revision, refuses_until_judged: true };
+  const published = have(await sdk.publishPolicy({ ...admin, path, body: publication }));
   const paused = have(
     await sdk.pausePolicy({ ...admin, path, body: { revision: published.revision } }),
   );

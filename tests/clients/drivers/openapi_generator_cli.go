@@ -107,6 +107,7 @@ func policies() any {
 	edited := have(edit.Execute())
 	_, _, stale := edit.Execute()
 	publish := tollhouse.NewPublishPolicy(edited.Revision)
+	publish.SetRefusesUntilJudged(true)
 	published := have(api.PoliciesAPI.PublishPolicy(admin, made.Id).PublishPolicy(*publish).Execute())
 	pause := tollhouse.NewPausePolicy(published.Revision)
 	paused := have(api.PoliciesAPI.PausePolicy(admin, made.Id).PausePolicy(*pause).Execute())

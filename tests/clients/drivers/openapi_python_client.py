@@ -23,11 +23,11 @@ from tollhouse_client.models.create_project_key import CreateProjectKey
 from tollhouse_client.models.edit_policy import EditPolicy
 from tollhouse_client.models.edit_policy_mode import EditPolicyMode
 from tollhouse_client.models.envelope import Envelope
-from tollhouse_client.models.managed_policy import ManagedPolicy
 from tollhouse_client.models.model import Model
 from tollhouse_client.models.model_list import ModelList
 from tollhouse_client.models.pause_policy import PausePolicy
 from tollhouse_client.models.policy import Policy
+from tollhouse_client.models.policy_in_force import PolicyInForce
 from tollhouse_client.models.project_key import ProjectKey
 from tollhouse_client.models.publish_policy import PublishPolicy
 from tollhouse_client.models.response_request import ResponseRequest
@@ -98,9 +98,11 @@ def policies() -> object:
     assert isinstance(edited, Policy)
     assert isinstance(stale, Envelope)
     published = publish_policy.sync(
-        policy_id=made.id, client=admin, body=PublishPolicy(revision=edited.revision)
+        policy_id=made.id,
+        client=admin,
+        body=PublishPolicy(revision=edited.revision, refuses_until_judged=True),
     )
-    assert isinstance(published, ManagedPolicy)
+    assert isinstance(published, PolicyInForce)
     paused = pause_policy.sync(
         policy_id=made.id, client=admin, body=PausePolicy(revision=published.revision)
     )

@@ -80,7 +80,7 @@ async function policies() {
   const published = have(
     await admin.POST("/manage/v1/organization/policies/{policy_id}/publish", {
       params,
-      body: { revision: edited.revision },
+      body: { revision: edited.revision, refuses_until_judged: true },
     }),
   );
   const paused = have(

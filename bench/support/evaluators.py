@@ -27,7 +27,7 @@ from tollhouse.evaluation.types import (
     Score,
 )
 from tollhouse.policies.types import AppliedPolicy
-from tollhouse.testing.llama import SLOT_TOKENS
+from tollhouse.trial.llama import SLOT_TOKENS
 
 DEADLINE_SECONDS: Final = 3_600.0
 FIXED_SECRET: Final = b"the same fences for every engine"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tollhouse.testing.model_file import cache_folder
+from tollhouse.trial.model_file import cache_folder
 
 REPOSITORY: Final = Path(__file__).parents[2]
 DEBIAN_PYTHON: Final = "/usr/bin/python3"

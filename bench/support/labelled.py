@@ -13,7 +13,7 @@ import msgspec
 
 from tollhouse.base.policies import Direction, JudgedDirection
 from tollhouse.evaluation.judge.calibration import Labelled
-from tollhouse.testing.model_file import cache_folder, fetch_wheels
+from tollhouse.trial.model_file import cache_folder, fetch_wheels
 
 HOME: Final = cache_folder() / "labelled"
 REQUIREMENTS: Final = Path(__file__).with_name("labelled.txt")

@@ -33,7 +33,9 @@ from tollhouse.settings import load
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 180
-OWN_PROCESS = frozenset({"up", "down", "reset", "serve", "test-upstream", "demo-engine"})
+OWN_PROCESS = frozenset(
+    {"up", "down", "reset", "serve", "test-upstream", "demo-engine", "scripted-engine"}
+)
 """Verbs that run on, or start and stop other processes."""
 
 T = TypeVar("T")

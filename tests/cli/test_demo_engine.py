@@ -7,8 +7,8 @@ from urllib.request import urlopen
 
 from tests.cli.commands import SECONDS_MAX, Operator
 from tests.cli.engines import offered, running
-from tollhouse.testing.llama import SLOT_TOKENS
-from tollhouse.testing.model_file import model_file
+from tollhouse.trial.llama import SLOT_TOKENS
+from tollhouse.trial.model_file import model_file
 
 
 def test_it_says_where_it_is_and_how_to_offer_it(newcomer: Operator) -> None:

@@ -12,7 +12,7 @@ from tests.cli.commands import Operator, free_port
 from tests.cli.documents import blocks, read, scripts
 from tests.cli.engines import running
 from tollhouse.cli.trial.demo_engine import configuration
-from tollhouse.testing.model_file import model_file
+from tollhouse.trial.model_file import model_file
 from tools import sdks
 
 GUIDE = read("docs/guides/first-completion.md")

@@ -15,7 +15,7 @@ from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
 from tollhouse.cli.trial.demo_engine import MODEL as ENGINE_MODEL
 from tollhouse.settings import Settings
-from tollhouse.testing.llama import SLOT_TOKENS
+from tollhouse.trial.llama import SLOT_TOKENS
 from tools import clients, sdks
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]

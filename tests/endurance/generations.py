@@ -11,9 +11,10 @@ from tests.endurance.numbered import CallerAnswer
 from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD
 from tollhouse.storage.database import Database, Row
 from tollhouse.testing.answers import answer_to
-from tollhouse.testing.asked import ChatAsked, last_words, prompt_tokens
+from tollhouse.testing.asked import ChatAsked
 from tollhouse.testing.exchanges import Journal, RecordedExchange
 from tollhouse.testing.scripts import script_in
+from tollhouse.trial.chat import last_words, prompt_tokens
 
 _ENTRIES = """
     SELECT hold.reservation_id, hold.instance_id, end_.kind, end_.input_tokens,

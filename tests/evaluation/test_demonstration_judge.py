@@ -16,8 +16,8 @@ from tests.support.shared_gateway import Gateways
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction, Mode
 from tollhouse.settings import Settings
-from tollhouse.testing.demonstration_judge import CARD_NUMBERS
 from tollhouse.testing.upstream import ScriptedUpstream
+from tollhouse.trial.demonstration_judge import CARD_NUMBERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -24,7 +24,7 @@ from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.vllm import NAME
 from tollhouse.settings import Settings
-from tollhouse.testing.llama import SLOT_TOKENS
+from tollhouse.trial.llama import SLOT_TOKENS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -19,7 +19,12 @@ import tollhouse
 from tollhouse.base.ids import OrganizationId
 from tollhouse.storage.database import Database, Mutation, Transaction
 
-WITHOUT_TENANTS = ("tollhouse.cli", "tollhouse.testing", "tollhouse.storage.migrations")
+WITHOUT_TENANTS = (
+    "tollhouse.cli",
+    "tollhouse.testing",
+    "tollhouse.trial",
+    "tollhouse.storage.migrations",
+)
 """The operator's commands, engines for tests, and the schema."""
 RUNNERS = ("fetch_one(", "fetch_all(", "fetch_value(", ".execute(")
 MARK = "# all organizations:"

@@ -15,7 +15,7 @@ REFUSED = (
 )
 EXEMPT = (
     "src/tollhouse/evaluation/judge/prompts.py",  # a prompt that judges were calibrated with
-    "src/tollhouse/testing/answers.py",  # the text of a test answer
+    "src/tollhouse/trial/engine.py",  # the text of its answers
 )
 _PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, REFUSED))})\b", re.IGNORECASE)
 MESSAGE = "{phrase!r}: say who acts and what happens, in plain words"

@@ -17,7 +17,12 @@ from tollhouse.base.errors import GatewayError, InvalidCode, InvalidInput, Inval
 from tools.reference.error_pages import ErrorDescription, error_bodies
 from tools.reference.tables import table
 
-NOT_OF_THE_API = ("tollhouse.cli", "tollhouse.testing", "tollhouse.storage.migrations")
+NOT_OF_THE_API = (
+    "tollhouse.cli",
+    "tollhouse.testing",
+    "tollhouse.trial",
+    "tollhouse.storage.migrations",
+)
 HEAD = """\
 # Errors
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.support.interpreters import Interpreter
 from bench.support.peers.known import Peer
-from tollhouse.testing.model_file import cache_folder
+from tollhouse.trial.model_file import cache_folder
 
 HOME: Final = cache_folder() / "peers"
 INSTALL_SECONDS_MAX: Final = 1_200

@@ -99,6 +99,9 @@ COMMANDS: Final = {
     "models": Entry(
         "models.commands:command", "Import models, backends and prices from another gateway."
     ),
+    "scripted-engine": Entry(
+        "trial.scripted_engine:command", "Run the scripted engine of a trial on loopback."
+    ),
     "test-upstream": Entry("trial.test_upstream:command", "Run a scripted engine on loopback."),
     "demo-engine": Entry(
         "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."

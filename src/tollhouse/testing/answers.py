@@ -1,7 +1,6 @@
 """Answers of the test upstream. They are deterministic: tokens are words of a fixed text."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
@@ -10,17 +9,13 @@ from typing import Any, Final, Literal
 from msgspec import UNSET
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing import agent_task
-from tollhouse.testing.asked import ChatAsked, prompt_tokens
-from tollhouse.testing.schemas import example
-from tollhouse.testing.scripts import UpstreamScript
+from tollhouse.testing.asked import ChatAsked
+from tollhouse.testing.scripts import ScriptedCall, UpstreamScript
+from tollhouse.trial import agent_task
+from tollhouse.trial.chat import prompt_tokens
+from tollhouse.trial.engine import TOKEN, WORDS
+from tollhouse.trial.schemas import example
 
-TEXT: Final = (
-    "The gate is open and the toll is paid, so the road goes on through the hills to the sea. "
-    "Whoever comes by day may pass by day, whoever comes by night may pass by night."
-)
-WORDS: Final = tuple(" " + word for word in TEXT.split())
-TOKEN: Final = re.compile(r"\s*\S+|\s+")
 REASONING_TOKENS: Final = 4
 """The tokens of reasoning in an answer, if the request asks for reasoning."""
 CITATION: Final[FreeObject] = {
@@ -162,7 +157,7 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
 def _calls(asked: ChatAsked, script: UpstreamScript) -> Iterator[Run]:
     """Yield the calls that the script, a forced tool choice or an agent's task asks for."""
     played = None if script.has_content else agent_task.next_call(asked)
-    scripted = script.calls or ((played,) if played else ())
+    scripted = script.calls or ((ScriptedCall(**played._asdict()),) if played else ())
     for call in scripted:
         tokens = TOKEN.findall(call.arguments)
         extra = {"extra_content": call.extra_content} if call.extra_content else {}

@@ -1,56 +1,18 @@
 """Requests to the test upstream: OpenAI's API with additions of vLLM and llama.cpp."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tollhouse.contract.bounds import COMPLETIONS_MAX, FreeObject
-
-MODEL: Final = "test"
-
-
-class SentMessage(Struct, frozen=True):
-    """A message. Content parts without a text are ignored."""
-
-    role: str = "user"
-    content: str | list[FreeObject] | None = None
-    tool_calls: list[FreeObject] | None = None
-
-    @property
-    def text(self) -> str:
-        """The whole text, with one line for each part."""
-        match self.content:
-            case None:
-                return ""
-            case str(text):
-                return text
-            case parts:
-                return "\n".join(_text(part) for part in parts)
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.trial.chat import Chat, SentMessage, prompt_tokens
 
 
-class StreamOptions(Struct, frozen=True):
-    """Options of a stream. `continuous_usage_stats` is vLLM's, and needs `include_usage`."""
-
-    include_usage: bool | None = None
-    continuous_usage_stats: bool | None = None
-
-
-class ChatAsked(Struct, frozen=True):
+class ChatAsked(Chat, frozen=True):
     """Body of POST /v1/chat/completions."""
 
-    messages: list[SentMessage]
-    model: str = MODEL
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    n: Annotated[int, Meta(ge=1, le=COMPLETIONS_MAX)] | None = None
-    tools: list[FreeObject] | None = None
-    tool_choice: str | FreeObject | None = None
     functions: list[FreeObject] | None = None
     function_call: str | FreeObject | None = None
-    response_format: FreeObject | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=100)] | None = None
     prompt_logprobs: Annotated[int, Meta(ge=0, le=100)] | None = None
@@ -58,16 +20,6 @@ class ChatAsked(Struct, frozen=True):
     reasoning_effort: str | None = None
     chat_template_kwargs: FreeObject | None = None
     web_search_options: FreeObject | None = None
-
-    @property
-    def output_tokens_max(self) -> int | None:
-        """The bound on output tokens, under either of its names."""
-        return self.max_completion_tokens or self.max_tokens
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream ends with usage."""
-        return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     @property
     def includes_usage_always(self) -> bool:
@@ -110,19 +62,3 @@ class TokenizeAsked(Struct, frozen=True):
         if self.messages is not None:
             return prompt_tokens(self.messages)
         return len((self.prompt or self.content or "").split())
-
-
-def prompt_tokens(messages: Iterable[SentMessage]) -> int:
-    """Return the number of words, plus one for each message."""
-    return sum(1 + len(message.text.split()) for message in messages)
-
-
-def last_words(messages: Iterable[SentMessage]) -> str:
-    """Return the text of the last user message, or an empty text."""
-    sent = [message for message in messages if message.role == "user"]
-    return sent[-1].text if sent else ""
-
-
-def _text(part: FreeObject) -> str:
-    text: Any = part.get("text")
-    return text if isinstance(text, str) else ""

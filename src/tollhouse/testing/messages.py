@@ -8,8 +8,9 @@ from msgspec import UNSET, Struct
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.testing.answers import Run, ScriptedAnswer
-from tollhouse.testing.asked import MODEL, ChatAsked, SentMessage, prompt_tokens
+from tollhouse.testing.asked import ChatAsked
 from tollhouse.testing.scripts import UpstreamScript
+from tollhouse.trial.chat import MODEL, SentMessage, prompt_tokens
 
 VERSION_HEADER: Final = "anthropic-version"
 ID: Final = "msg_test"

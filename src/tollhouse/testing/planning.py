@@ -10,19 +10,14 @@ import msgspec
 
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing import azure, demonstration_judge, messages
+from tollhouse.testing import azure, messages
 from tollhouse.testing.answers import ScriptedAnswer, answer_to
-from tollhouse.testing.asked import (
-    MODEL,
-    ChatAsked,
-    CountAsked,
-    SentMessage,
-    TokenizeAsked,
-    last_words,
-)
+from tollhouse.testing.asked import ChatAsked, CountAsked, TokenizeAsked
 from tollhouse.testing.connection import Request
 from tollhouse.testing.rendering import CREATED, completion, records
 from tollhouse.testing.scripts import SOUND, UpstreamScript, script_in
+from tollhouse.trial import demonstration_judge
+from tollhouse.trial.chat import MODEL, SentMessage, last_words
 
 CONTEXT_LENGTH: Final = 131_072
 CACHED_MAX: Final = 256

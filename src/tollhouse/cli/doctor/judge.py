@@ -25,7 +25,7 @@ from tollhouse.evaluation.types import (
     JudgeQuestion,
 )
 from tollhouse.inference.assembly import backend_port
-from tollhouse.testing.demonstration_judge import CARD_NUMBERS
+from tollhouse.trial.demonstration_judge import CARD_NUMBERS
 
 CHECK: Final = "judge"
 RULE: Final = "Is the text about bread?"

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tollhouse.testing.agent_task import TASK
+from tollhouse.trial.agent_task import TASK
 
 FILE: Final = "greeting.txt"
 COMMAND: Final = f"cp {FILE} copy.txt"

@@ -11,8 +11,8 @@ from rich.progress import Progress
 from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.trial.running_engine import RunningEngine, announce_and_wait
-from tollhouse.testing.llama import SLOT_TOKENS, running_llama
-from tollhouse.testing.model_file import WHEEL_BYTES, Report
+from tollhouse.trial.llama import SLOT_TOKENS, running_llama
+from tollhouse.trial.model_file import WHEEL_BYTES, Report
 
 PORT_DEFAULT: Final = 8091
 MODEL: Final = "smollm2-135m"

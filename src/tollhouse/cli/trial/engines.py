@@ -11,13 +11,13 @@ from rich.progress import Progress
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.policies import DEMONSTRATION_JUDGE, DEMONSTRATION_KINDS
-from tollhouse.cli.trial import demo_engine, ports, processes, test_upstream
+from tollhouse.cli.trial import demo_engine, ports, processes, scripted_engine
 from tollhouse.cli.trial.example_requests import BILLED_MODEL
 from tollhouse.cli.trial.folder import Trial, TrialFolder
 from tollhouse.cli.trial.running_engine import RunningEngine
-from tollhouse.testing.errors import ModelNotDownloaded
-from tollhouse.testing.llama import SLOT_TOKENS
-from tollhouse.testing.model_file import model_file
+from tollhouse.trial.errors import ModelNotDownloaded
+from tollhouse.trial.llama import SLOT_TOKENS
+from tollhouse.trial.model_file import model_file
 
 NAME = "engine"
 SCRIPTED = "scripted-engine"
@@ -102,7 +102,7 @@ def _started(folder: TrialFolder, trial: Trial, name: str, *, port: int) -> Tria
     is_demo = name == NAME and trial.engine == "demo"
     setting = f"backends.{'demo' if is_demo else 'test'}.replicas"
     ports.require_free(port, used_by=name, setting=setting)
-    verb = "demo-engine" if is_demo else "test-upstream"
+    verb = "demo-engine" if is_demo else "scripted-engine"
     arguments = [verb, "--port", str(port), "--json"]
     process, announced = processes.start(name, folder.settings_path, arguments, folder.log(name))
     engine = msgspec.json.decode(announced, type=RunningEngine)
@@ -119,7 +119,7 @@ def _started(folder: TrialFolder, trial: Trial, name: str, *, port: int) -> Tria
 
 def _catalog(port: int) -> str:
     base_url = _base_url(port)
-    return test_upstream.configuration(base_url) + BILLED.format(base_url=base_url)
+    return scripted_engine.configuration(base_url) + BILLED.format(base_url=base_url)
 
 
 def _base_url(port: int) -> str:

@@ -61,7 +61,7 @@ def requests(
             fields={"policy_ids": [policy_id_text(withholding_policy)], "stream": True},
         ),
         ExampleRequest(
-            content=json.dumps({"script": {"cut": {"how": "reset", "after": 0}}}),
+            content=json.dumps({"script": {"cut_after": 0}}),
             model=BILLED_MODEL,
         ),
     )

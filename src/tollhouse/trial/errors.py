@@ -12,7 +12,7 @@ class DemoExtraMissing(GatewayError):
     code = "demo_extra_missing"
     template = (
         "The demo engine needs the extra `demo`: pip install 'tollhouse[demo]'. "
-        "`tollhouse test-upstream` does not need it."
+        "`tollhouse scripted-engine` does not need it."
     )
 
 

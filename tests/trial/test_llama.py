@@ -7,7 +7,7 @@ from urllib.request import urlopen
 
 from tests.support.engine import Engine
 from tests.support.gateway import TIMEOUT_SECONDS
-from tollhouse.testing.llama import SLOT_TOKENS, SLOTS
+from tollhouse.trial.llama import SLOT_TOKENS, SLOTS
 
 HELLO: dict[str, Any] = {
     "messages": [{"role": "user", "content": "Say hello."}],

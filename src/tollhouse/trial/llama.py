@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tollhouse.testing.errors import DemoExtraMissing, EngineNotStarted
-from tollhouse.testing.model_file import Report, ignore, model_file
+from tollhouse.trial.errors import DemoExtraMissing, EngineNotStarted
+from tollhouse.trial.model_file import Report, ignore, model_file
 
 HOST: Final = "127.0.0.1"
 SLOTS: Final = 4

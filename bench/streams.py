@@ -30,10 +30,10 @@ from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, Stream, open_stream
 from tests.support.redis_server import running_redis
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger import verification
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 OPENED_AT_ONCE: Final = 50
 WARM_STREAMS: Final = 20

@@ -14,11 +14,11 @@ from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.upstream import running_upstream
 from tests.support.vllm import running_vllm
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
 from tollhouse.settings import Settings
 from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 # A process that a test starts would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -16,13 +16,13 @@ from tests.storage.cluster import Cluster
 from tests.support.deployment import Deployment, chat, offering, open_deployment
 from tests.support.gateway import settings_for
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import ProjectKeyId
 from tollhouse.keys.secrets import mint
 from tollhouse.keys.types import KeyKind
 from tollhouse.settings import ActivitySettings, Settings
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
-from tollhouse.testing.upstream import ScriptedUpstream
 
 ANSWERS = 37
 WAITING_MAX = 100

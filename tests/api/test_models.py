@@ -16,9 +16,9 @@ from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_deployment import upstream
 from tests.support.shared_gateway import database, database_url, gateway, org, other_org
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.clock import HeldClock
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["database", "database_url", "gateway", "org", "other_org", "upstream"]
 

@@ -9,9 +9,9 @@ from tests.support import catalogs
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.judged_deployment import judged_by
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.settings import LedgerSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 ORGANIZATION = "/manage/v1/organization"
 

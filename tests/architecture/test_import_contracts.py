@@ -139,10 +139,10 @@ PLANTS = [
         named="tollhouse.activity.planted -> opentelemetry",
     ),
     Plant(
-        contract="testing",
-        module="testing/planted.py",
+        contract="trial",
+        module="trial/planted.py",
         line="import tollhouse.backends.types",
-        named="tollhouse.testing.planted -> tollhouse.backends.types",
+        named="tollhouse.trial.planted -> tollhouse.backends.types",
     ),
     Plant(
         contract="acyclic",

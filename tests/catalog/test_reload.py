@@ -11,8 +11,8 @@ from tests.support.certificates import make_certificates
 from tests.support.deployment import chat, customer_of, offering
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, as_toml, running_service
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 CREDENTIAL = "sk-hunter2"
 INFO = "tollhouse_configuration_info{"

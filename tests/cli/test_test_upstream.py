@@ -1,49 +1,14 @@
-"""`tollhouse test-upstream`, as people start it."""
+"""`tollhouse test-upstream`, which only a checkout has."""
 
 import shlex
-import socket
-import tomllib
-from urllib.request import urlopen
 
-from tests.cli.commands import SECONDS_MAX, Operator, free_port
+from tests.cli.commands import Operator, free_port
 from tests.cli.documents import read, scripts
-from tests.cli.engines import offered, running
+from tests.cli.engines import running
 
 
-def test_it_says_where_it_is_and_how_to_offer_it(newcomer: Operator) -> None:
-    with running(newcomer, "test-upstream", "--port", "0", "--json") as announced:
-        base_url, backend, model = offered(announced)
-
-        with urlopen(f"{base_url}/models", timeout=SECONDS_MAX) as answer:  # noqa: S310 - loopback
-            assert answer.status == 200
-    assert list(backend.replicas) == [base_url]
-    assert model.max_output_length <= model.context_length
-
-
-def test_what_people_read_can_be_pasted(newcomer: Operator) -> None:
-    port = free_port()
-
-    with running(newcomer, "test-upstream", "--port", str(port), lines=42) as announced:
-        introduction, configuration = announced.split("\n\n", 1)
-
-    assert f"http://127.0.0.1:{port}/v1" in introduction
-    assert set(tomllib.loads(configuration.partition("\n\nPress CTRL-C")[0])) == {
-        "backends",
-        "models",
-    }
-
-
-def test_a_port_that_is_taken_is_said_to_be(newcomer: Operator) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = str(holder.getsockname()[1])
-
-        refused = newcomer.run("test-upstream", "--port", port, exit_code=1)
-
-    assert "address already in use" in refused.stderr
-
-
-def test_the_commands_of_its_guide_work(newcomer: Operator) -> None:
-    start, script = scripts(read("docs/guides/test-upstream.md"))
+def test_the_commands_of_its_page_work(newcomer: Operator) -> None:
+    start, script = scripts(read("docs/architecture/test-upstream.md"))
     stated, here = "8090", str(free_port())
     _, *words = shlex.split(start.replace(stated, here))
 

@@ -20,9 +20,9 @@ from tests.support.shared_gateway import (
     settings,
 )
 from tests.support.upstream import running_upstream
-from tollhouse.cli.trial import test_upstream
+from tests.upstream.upstream import ScriptedUpstream
+from tollhouse.cli.trial import scripted_engine
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["database", "database_url", "org", "other_org", "settings"]
 
@@ -34,7 +34,7 @@ KNOWN_MODEL = "gpt-5.5"
 
 def agent_model(**fields: object) -> dict[str, object]:
     """The model of a trial, as `tollhouse up` configures it, at the prices of the tests."""
-    trial = tomllib.loads(test_upstream.configuration("http://127.0.0.1:1/v1"))["models"]["test"]
+    trial = tomllib.loads(scripted_engine.configuration("http://127.0.0.1:1/v1"))["models"]["test"]
     return {**trial, **{name: model()[name] for name in ("backend", "pricing")}, **fields}
 
 

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD, Deployment
+from tests.upstream.scripts import ScriptedCall, UpstreamScript
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, Period
-from tollhouse.testing.scripts import ScriptedCall, UpstreamScript
 
 WEATHER_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -20,7 +20,7 @@ from tests.clients.sessions import (
 )
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
-from tollhouse.testing.scripts import UpstreamScript
+from tests.upstream.scripts import UpstreamScript
 from tools import clients
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]

@@ -8,7 +8,7 @@ from tests.clients.framework import drive
 from tests.clients.recording import Shows
 from tests.clients.sessions import TOO_LONG, cost, sent_to_engine, step
 from tests.support.deployment import Deployment
-from tollhouse.testing.scripts import UpstreamScript
+from tests.upstream.scripts import UpstreamScript
 from tools import clients
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]

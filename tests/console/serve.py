@@ -23,11 +23,11 @@ from tests.support.judge import running_judge
 from tests.support.judged_deployment import judged_by
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.settings import LedgerSettings, OidcSettings, Settings
 from tollhouse.storage import migrate
-from tollhouse.testing.upstream import ScriptedUpstream
 
 READ = ["projects:read", "audit:read", "billing:read"]
 

@@ -13,9 +13,9 @@ from tests.console.seeding import Seeded
 from tests.identity.waiting import until
 from tests.support.deployment import model
 from tests.support.gateway import Gateway
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 LARGE: Final = "example/large"
 UNAVAILABLE: Final = "example/asleep"

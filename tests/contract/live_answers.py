@@ -10,7 +10,7 @@ from tests.contract.document_lines import Json
 from tests.contract.live_lines import CHAT, COUNTING, POLICIES, RESPONSES, Server
 from tests.contract.tables import MESSAGE, RULE
 from tests.support.deployment import Deployment
-from tollhouse.testing.scripts import UpstreamScript
+from tests.upstream.scripts import UpstreamScript
 
 DAY_SECONDS = 86_400
 MANAGE = "/manage/v1/organization"

@@ -18,9 +18,9 @@ from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.policies import new_policy
 from tests.support.shared_deployment import deployment, gateway, upstream
 from tests.support.shared_gateway import database, database_url, settings
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import policy_id_text
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["database", "database_url", "deployment", "gateway", "settings", "upstream"]
 

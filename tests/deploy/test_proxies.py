@@ -12,7 +12,7 @@ from tests.support.gateway import Gateway
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, offered, upstream
 from tests.support.shared_gateway import database, database_url, org, settings
-from tollhouse.testing.scripts import Cut, UpstreamScript
+from tests.upstream.scripts import Cut, UpstreamScript
 
 __all__ = [
     "database",

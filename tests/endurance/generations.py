@@ -9,11 +9,11 @@ import msgspec
 
 from tests.endurance.numbered import CallerAnswer
 from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD
+from tests.upstream.answers import answer_to
+from tests.upstream.asked import ChatAsked
+from tests.upstream.exchanges import Journal, RecordedExchange
+from tests.upstream.scripts import script_in
 from tollhouse.storage.database import Database, Row
-from tollhouse.testing.answers import answer_to
-from tollhouse.testing.asked import ChatAsked
-from tollhouse.testing.exchanges import Journal, RecordedExchange
-from tollhouse.testing.scripts import script_in
 from tollhouse.trial.chat import last_words, prompt_tokens
 
 _ENTRIES = """

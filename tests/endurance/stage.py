@@ -19,11 +19,11 @@ from tests.support.judged_deployment import judged_by
 from tests.support.processes import REPOSITORY, Service, running_service
 from tests.support.redis_server import RedisServer, running_redis
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
 from tollhouse.serving.worker import DEFAULT_APPLICATION
 from tollhouse.settings import DatabaseSettings, RedisSettings, Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 TOTAL_SECONDS: Final = 5.0
 JUDGE_SECONDS: Final = 3.0

@@ -27,8 +27,8 @@ from tests.support.shared_gateway import (
     other_org,
     settings,
 )
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = [
     "database",

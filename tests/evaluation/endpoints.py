@@ -9,8 +9,8 @@ import httpx2
 from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment
 from tests.support.naive_guard import Mistake, NaiveGuard, running_guard
 from tests.support.reading import read_by_caller
+from tests.upstream.exchanges import RecordedExchange
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.testing.exchanges import RecordedExchange
 
 WORD = "bread"
 """The word that policies forbid."""

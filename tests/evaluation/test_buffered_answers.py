@@ -19,10 +19,10 @@ from tests.support.judged_deployment import (
     decisions_dropped,
     sending_at_once,
 )
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.observability import registry
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

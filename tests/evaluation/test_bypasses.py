@@ -35,9 +35,9 @@ from tests.support.judged_deployment import (
 )
 from tests.support.naive_guard import HELD_BYTES_MAX, Mistake, running_guard
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.exchanges import ExchangeOutcome
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import Settings
-from tollhouse.testing.exchanges import ExchangeOutcome
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,10 +13,10 @@ from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, judg
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
 from tests.support.shared_gateway import Gateways
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction, Mode
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 from tollhouse.trial.demonstration_judge import CARD_NUMBERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

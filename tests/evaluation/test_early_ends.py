@@ -17,10 +17,10 @@ from tests.support.judged_deployment import (
     OpenJudged,
     events_of,
 )
+from tests.upstream.exchanges import ExchangeOutcome, RecordedExchange
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import Settings
-from tollhouse.testing.exchanges import ExchangeOutcome, RecordedExchange
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

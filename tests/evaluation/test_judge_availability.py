@@ -11,9 +11,9 @@ from tests.support.deployment import offering, open_deployment
 from tests.support.judge import ScriptedJudge, running_judge
 from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, judged_by
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

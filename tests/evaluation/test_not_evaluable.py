@@ -16,13 +16,13 @@ from tests.support.judged_deployment import (
     JudgedDeployment,
     OpenJudged,
 )
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.decisions.recorder import NOT_EVALUABLE_REASONS
 from tollhouse.evaluation.types import FailureReason
 from tollhouse.observability import registry
 from tollhouse.policies.types import PolicyScope
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

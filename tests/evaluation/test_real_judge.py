@@ -9,9 +9,9 @@ from tests.support.judge import ScriptedJudge
 from tests.support.judged_deployment import BODIES, JudgedDeployment, judged_by
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import Gateways
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

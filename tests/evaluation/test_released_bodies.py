@@ -16,8 +16,8 @@ from tests.support import seeds
 from tests.support.deployment import MODEL, chat
 from tests.support.judge import Fault
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tests.upstream.scripts import Cut, UpstreamScript
 from tollhouse.backends.call import UpstreamCall
-from tollhouse.testing.scripts import Cut, UpstreamScript
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -144,7 +144,7 @@ def _is_gateways(holder: object) -> bool:
     if isinstance(holder, FrameType):
         return "/src/tollhouse/" in holder.f_code.co_filename
     module = str(type(holder).__module__)
-    return module.startswith("tollhouse.") and not module.startswith("tollhouse.testing.")
+    return module.startswith("tollhouse.") and not module.startswith("tollhouse.trial.")
 
 
 def _has_canary(held: object) -> bool:

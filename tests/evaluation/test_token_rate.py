@@ -20,9 +20,9 @@ from tests.support.judged_deployment import (
     open_judged_deployment,
 )
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import QuotaSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

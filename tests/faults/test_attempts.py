@@ -14,10 +14,10 @@ from tests.identity.waiting import until
 from tests.support.deployment import Deployment, model, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.upstream import running_upstream
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.backends import oversight
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 PRIMARY, SPARE, TWINS = "example/primary", "example/spare", "example/twins"
 FAILS = msgspec.convert({"status": 500}, UpstreamScript)

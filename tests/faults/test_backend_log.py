@@ -24,10 +24,10 @@ from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway
 from tests.support.shared_gateway import database, database_url, org, settings
 from tests.support.upstream import running_upstream
+from tests.upstream.asked import ChatAsked
+from tests.upstream.exchanges import RecordedExchange
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.asked import ChatAsked
-from tollhouse.testing.exchanges import RecordedExchange
-from tollhouse.testing.upstream import ScriptedUpstream
 from tollhouse.trial.chat import prompt_tokens
 
 __all__ = ["database", "database_url", "deployment", "gateway", "org", "settings"]

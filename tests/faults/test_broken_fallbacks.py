@@ -20,10 +20,10 @@ from tests.support.deployment import (
 )
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.upstream import running_upstream
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.ledger import verification, write_offs
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 PRIMARY = "example/primary"
 BREAKS: dict[str, Any] = {"text": "one two three four five", "cut": {"how": "close", "after": 4}}

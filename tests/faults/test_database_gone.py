@@ -16,9 +16,9 @@ from tests.storage.cluster import Cluster
 from tests.support.deployment import Deployment, chat, offering, open_deployment
 from tests.support.gateway import TIMEOUT_SECONDS, settings_for
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
 from tollhouse.storage.errors import DatabaseUnavailable
-from tollhouse.testing.upstream import ScriptedUpstream
 
 STREAMS, WHOLE, BROKEN = 8, 4, 2
 USAGE = {"include_usage": True}

@@ -30,8 +30,8 @@ from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway
 from tests.support.shared_gateway import database, database_url, org, settings
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["database", "database_url", "deployment", "gateway", "org", "settings"]
 

@@ -23,9 +23,9 @@ from tests.support.deployment import (
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.redis_groups import free_ports
 from tests.support.upstream import running_upstream
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 SPARE = "example/spare"
 ALIAS = "example/alias"

@@ -28,9 +28,9 @@ from tests.support.judged_deployment import (
     open_judged_deployment,
 )
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 FAULTS_IN_A_ROW = int(os.environ.get("TOLLHOUSE_JUDGE_FAULTS", "150"))
 AT_ONCE = 6

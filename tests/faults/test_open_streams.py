@@ -18,8 +18,8 @@ from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, RESPONSES, Stream, idle_connection, open_stream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 STREAMS = int(os.environ.get("TOLLHOUSE_STREAMS", "60"))
 """Across a rolling restart; the full run has five hundred."""

@@ -14,8 +14,8 @@ from tests.support.deployment import Deployment, offering, open_deployment
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.redis_groups import Group, Node, running_cluster, running_sentinels
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 ANSWER_SECONDS = 2.0
 

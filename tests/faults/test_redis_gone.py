@@ -18,10 +18,10 @@ from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import HeldProjectKey, OrganizationFixture
 from tests.support.redis_server import RedisServer, running_redis
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits.types import LimitScope
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 CLIENTS = 6
 ANSWERS_BETWEEN = 30

@@ -15,9 +15,9 @@ from tests.support.deployment import Deployment, chat, customer_of, offering
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, Stream, open_stream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 STAMPEDES = int(os.environ.get("TOLLHOUSE_STAMPEDES", "1"))
 WORKERS = 4

@@ -13,8 +13,8 @@ from tests.support.deployment import chat, customer_of
 from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.raw_streams import CHAT, open_stream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 
 @pytest.mark.nightly

@@ -39,8 +39,8 @@ from tests.support.shared_gateway import (
     org,
     settings,
 )
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["database", "database_url", "gateways", "org", "settings", "upstream"]
 

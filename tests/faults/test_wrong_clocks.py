@@ -26,12 +26,12 @@ from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, open_stream
 from tests.support.wrong_clocks import MovedClock, environment_with
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import InstanceId, day_of, minted_at
 from tollhouse.base.money import PICO_USD_PER_USD
 from tollhouse.ledger import reaper
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database, Row
-from tollhouse.testing.upstream import ScriptedUpstream
 
 OFFSETS = (timedelta(hours=1), timedelta(hours=-1))
 AUDIT = "/manage/v1/organization/audit"

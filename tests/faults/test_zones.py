@@ -10,8 +10,8 @@ import pytest
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import chat, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 DAY_SECONDS = 86_400
 # Where summer time is in force, where it moves by half an hour, and two that make one sure: at any

@@ -23,10 +23,10 @@ from tests.support.judged_deployment import BODIES, CHAT, judged_by
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import Service, running_service
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Mode
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

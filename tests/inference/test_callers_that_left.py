@@ -9,7 +9,7 @@ import pytest
 
 from tests.identity.waiting import until
 from tests.support.deployment import Deployment, chat
-from tollhouse.testing.scripts import Cut, UpstreamScript
+from tests.upstream.scripts import Cut, UpstreamScript
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,8 +16,8 @@ from tests.inference.chat_cases import OK, Body, Outcome, answered, of_fields, o
 from tests.inference.forwarded import SEALED, WAYS, sent
 from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.shared_deployment import deployment
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["deployment"]
 

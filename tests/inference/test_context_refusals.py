@@ -9,7 +9,7 @@ import pytest
 from tests.faults.test_upstream_faults import PATHS, body
 from tests.support.deployment import MODEL, Deployment
 from tests.support.shared_deployment import deployment, gateway, offered, upstream
-from tollhouse.testing.scripts import UpstreamScript
+from tests.upstream.scripts import UpstreamScript
 
 __all__ = ["deployment", "gateway", "offered", "upstream"]
 

@@ -12,8 +12,8 @@ from tests.support.deployment import (
     offering,
 )
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import QuotaSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

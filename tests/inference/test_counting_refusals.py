@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.policies import CONTENT, new_policy
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.inference.messages.token_counter import MESSAGE_TOKENS
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -17,11 +17,11 @@ from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment, customer_of, model, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.upstream.exchanges import ExchangeOutcome
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.observability import registry
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.exchanges import ExchangeOutcome
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

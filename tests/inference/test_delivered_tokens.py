@@ -7,8 +7,8 @@ import pytest
 from tests.inference.test_chat import records
 from tests.inference.test_reports_by_ending import TEXT, content
 from tests.support.deployment import Deployment, chat
+from tests.upstream.scripts import Cut, UpstreamScript
 from tollhouse.inference.meter import tokens_of
-from tollhouse.testing.scripts import Cut, UpstreamScript
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

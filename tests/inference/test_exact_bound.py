@@ -19,6 +19,8 @@ from tests.support.deployment import (
     model,
 )
 from tests.support.policies import CONTENT, new_policy
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.catalog.types import Counter
@@ -27,8 +29,6 @@ from tollhouse.inference.exact_bound import counting_body
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.shared_deployment import deployment
+from tests.upstream.rendering import FINGERPRINT
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.rendering import FINGERPRINT
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["deployment"]
 

@@ -14,9 +14,9 @@ from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.redis_server import RedisServer, running_redis
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -17,10 +17,10 @@ from tests.support.deployment import (
     Deployment,
     model,
 )
+from tests.upstream.messages import SIGNATURE
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.messages import SIGNATURE
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,9 +13,9 @@ from tests.support.deployment import Deployment, offering
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES
 from tests.support.shared_deployment import deployment
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.ledger import write_offs
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["deployment"]
 

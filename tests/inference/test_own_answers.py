@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from tests.support.deployment import MODEL, Deployment, offering
+from tests.upstream.scripts import ScriptedCall, UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import ScriptedCall, UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

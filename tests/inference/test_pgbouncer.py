@@ -16,12 +16,12 @@ from tests.support.deployment import Deployment, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.pgbouncer import SERVERS, running_pgbouncer
 from tests.support.shared_gateway import IMPATIENT
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.pooling import PoolingMode, StatementsNotKept, examine
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,9 +13,9 @@ from tests.faults.upstream_faults import ANSWERED, BROKEN
 from tests.inference.provider_shapes import ANTHROPIC, OPENAI, Shape
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import MESSAGES_MODEL, Deployment, model
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.deployment import MODEL, Deployment, model, offering
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

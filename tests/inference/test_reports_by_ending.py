@@ -18,10 +18,10 @@ from tests.support.deployment import (
 )
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.redis_groups import free_ports
+from tests.upstream.scripts import Cut, UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.inference.meter import tokens_of
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Cut, UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -19,8 +19,8 @@ from tests.support.deployment import (
     model,
     offering,
 )
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import InferenceSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

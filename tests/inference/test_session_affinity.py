@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from tests.support.deployment import Deployment, chat, offering
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -14,9 +14,9 @@ from tests.support.deployment import (
     model,
     offering,
 )
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,8 +11,8 @@ from tests.inference.answers import events
 from tests.inference.test_chat import records
 from tests.support.deployment import MODEL, Deployment, chat, model, offering
 from tests.support.shared_deployment import deployment
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = ["deployment"]
 

@@ -16,10 +16,10 @@ from tests.inference.walk import EXCLUSIVE, FAULTS, UNKNOWN_POLICY, Told, spoilt
 from tests.support.deployment import Deployment, chat
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.contract.operation import CHAT
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

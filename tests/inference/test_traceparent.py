@@ -9,8 +9,8 @@ import pytest
 from tests.support.collector import Collector, collecting
 from tests.support.deployment import chat, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import OtelSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

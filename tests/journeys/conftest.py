@@ -19,8 +19,8 @@ from tests.support.shared_gateway import (
 )
 from tests.support.upstream import running_upstream
 from tests.support.vllm import NAME
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 from tollhouse.trial.llama import SLOT_TOKENS
 
 ENGINES = ["llama_engine", pytest.param("vllm_engine", marks=pytest.mark.vllm)]

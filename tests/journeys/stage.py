@@ -23,13 +23,13 @@ from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.policies import new_policy
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits.types import LimitScope
 from tollhouse.settings import Settings
 from tollhouse.settings.sections import CompatibilitySettings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 ROOT = Path(__file__).parents[2]
 PLAIN_MODEL = "example/plain"

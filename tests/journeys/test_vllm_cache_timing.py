@@ -15,8 +15,8 @@ from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.prefix_timing import same_distribution_p, time_prompts
 from tests.support.vllm import CONTEXT_TOKENS, NAME
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.vllm]
 

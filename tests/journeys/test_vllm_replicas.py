@@ -16,8 +16,8 @@ from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.vllm import CONTEXT_TOKENS, NAME, VllmEngine, running_vllm
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.vllm]
 

@@ -19,12 +19,12 @@ from tests.support.gateway import settings_for
 from tests.support.processes import Service, running_service
 from tests.support.redis_groups import free_ports
 from tests.support.upstream import running_upstream
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
 from tollhouse.base.money import PicoUsd
 from tollhouse.settings import DatabaseSettings, Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 WORKERS: Final = 3
 CREDIT: Final = PicoUsd(10_000 * 10**12)

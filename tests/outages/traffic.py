@@ -14,7 +14,7 @@ import httpx2
 from tests.faults.test_upstream_faults import PATHS, body
 from tests.outages.cells import Cell
 from tests.support.processes import Service
-from tollhouse.testing.exchanges import Journal, RecordedExchange
+from tests.upstream.exchanges import Journal, RecordedExchange
 
 CALLS_PER_SECOND: Final = 20
 ANSWERED_SECONDS_MAX: Final = 15.0

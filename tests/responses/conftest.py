@@ -7,8 +7,8 @@ from tests.support.deployment import EVERYTHING, MODEL, model, offering
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway, upstream
 from tests.support.shared_gateway import database, database_url, org, other_org, settings
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 __all__ = [
     "database",

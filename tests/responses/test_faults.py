@@ -11,7 +11,7 @@ from tests.inference.answers import events
 from tests.responses.conftest import RESTLESS_MODEL
 from tests.support.deployment import MODEL, Deployment
 from tests.support.gateway import TIMEOUT_SECONDS
-from tollhouse.testing.exchanges import ExchangeOutcome
+from tests.upstream.exchanges import ExchangeOutcome
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,8 +20,8 @@ from tests.responses.conftest import PLAIN_MODEL
 from tests.support.deployment import MODEL, customer_of
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import new_organization_fixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,13 +11,13 @@ import msgspec
 from tests.identity.waiting import until
 from tests.support.gateway import running_gateway
 from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import Credit, GrantKind
 from tollhouse.projects.types import Project
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 CREDIT = PicoUsd(1_000_000_000_000)
 PROMPT_PICO_USD = 1_000_000

@@ -14,13 +14,13 @@ from tests.support.deployment import MODEL, Deployment, chat, offering, open_dep
 from tests.support.judge import ScriptedJudge, running_judge
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.observability import registry
 from tollhouse.policies.types import PolicyScope
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"

@@ -9,7 +9,7 @@ import pytest_asyncio
 from tests.support.deployment import Deployment, customer_of
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.testing.upstream import ScriptedUpstream
+from tests.upstream.upstream import ScriptedUpstream
 
 
 @pytest_asyncio.fixture(loop_scope="module")

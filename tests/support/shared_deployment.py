@@ -14,9 +14,9 @@ from tests.support.deployment import Deployment, customer_of, offering
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

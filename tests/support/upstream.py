@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from tests.support.engine import engine_process
-from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
+from tests.upstream.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
 
 @asynccontextmanager

@@ -21,7 +21,6 @@ from tollhouse.storage.database import Database, Mutation, Transaction
 
 WITHOUT_TENANTS = (
     "tollhouse.cli",
-    "tollhouse.testing",
     "tollhouse.trial",
     "tollhouse.storage.migrations",
 )

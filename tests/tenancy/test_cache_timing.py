@@ -20,8 +20,8 @@ from tests.support.gateway import running_gateway
 from tests.support.loopback import serving
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.prefix_timing import same_distribution_p, time_prompts
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 PROMPTS = int(os.environ.get("TOLLHOUSE_TIMED_PROMPTS", "60"))
 WORDS = 400

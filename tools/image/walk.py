@@ -18,7 +18,7 @@ from tests.cli.commands import free_port
 from tests.support import databases
 from tests.support.collector import Collector, collecting
 from tests.support.upstream import upstream_process
-from tollhouse.cli.trial.test_upstream import configuration
+from tests.upstream.command import configuration
 from tools.image.programs import ProgramFailed, run, succeeds
 
 ROOT: Final = Path(__file__).parents[2]

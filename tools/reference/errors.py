@@ -19,7 +19,6 @@ from tools.reference.tables import table
 
 NOT_OF_THE_API = (
     "tollhouse.cli",
-    "tollhouse.testing",
     "tollhouse.trial",
     "tollhouse.storage.migrations",
 )

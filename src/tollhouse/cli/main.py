@@ -102,12 +102,13 @@ COMMANDS: Final = {
     "scripted-engine": Entry(
         "trial.scripted_engine:command", "Run the scripted engine of a trial on loopback."
     ),
-    "test-upstream": Entry("trial.test_upstream:command", "Run a scripted engine on loopback."),
     "demo-engine": Entry(
         "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."
     ),
 }
 """In the order of the help. A summary is the first sentence of its command's own help."""
+CHECKOUT: Final = Path(__file__).parents[3]
+"""Where the tests lie, if this is no installed wheel."""
 
 
 class LazyGroup(click.Group):
@@ -119,8 +120,14 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command, or return None if there is none of this name."""
+        """Import and return a command, or return None if there is none of this name.
+
+        The test upstream is a command of a checkout only, because the wheel has no tests.
+        """
         del ctx
+        if cmd_name == "test-upstream" and (CHECKOUT / "tests" / "upstream").is_dir():
+            sys.path.append(str(CHECKOUT))
+            return importlib.import_module("tests.upstream.command").command
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].place.partition(":")

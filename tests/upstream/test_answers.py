@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.testing.wire import HELLO, HELLO_TOKENS, STREAM, ask
-from tollhouse.testing.answers import CITATION, text_of
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
+from tests.upstream.answers import CITATION, text_of
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import TOKENS_DEFAULT, ScriptedUpstream
+from tests.upstream.wire import HELLO, HELLO_TOKENS, STREAM, ask
 
 PARAMETERS = {
     "type": "object",

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
+from tests.upstream import azure, messages
+from tests.upstream.answers import ScriptedAnswer, answer_to
+from tests.upstream.asked import ChatAsked, CountAsked, TokenizeAsked
+from tests.upstream.connection import Request
+from tests.upstream.rendering import CREATED, completion, records
+from tests.upstream.scripts import SOUND, UpstreamScript, script_in
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing import azure, messages
-from tollhouse.testing.answers import ScriptedAnswer, answer_to
-from tollhouse.testing.asked import ChatAsked, CountAsked, TokenizeAsked
-from tollhouse.testing.connection import Request
-from tollhouse.testing.rendering import CREATED, completion, records
-from tollhouse.testing.scripts import SOUND, UpstreamScript, script_in
 from tollhouse.trial import demonstration_judge
 from tollhouse.trial.chat import MODEL, SentMessage, last_words
 

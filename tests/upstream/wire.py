@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.gateway import TIMEOUT_SECONDS
-from tollhouse.testing.upstream import ScriptedUpstream
+from tests.upstream.upstream import ScriptedUpstream
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Good day to you"}]}
 HELLO_TOKENS = 5

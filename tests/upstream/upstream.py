@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
+from tests.upstream.connection import Request, ScriptedConnection
+from tests.upstream.exchanges import ExchangeOutcome, Journal, RecordedExchange, Seen
+from tests.upstream.planning import plan
+from tests.upstream.playing import JSON, Player
+from tests.upstream.scripts import Queued, Scripts, UpstreamScript
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.connection import Request, ScriptedConnection
-from tollhouse.testing.exchanges import ExchangeOutcome, Journal, RecordedExchange, Seen
-from tollhouse.testing.planning import plan
-from tollhouse.testing.playing import JSON, Player
-from tollhouse.testing.scripts import Queued, Scripts, UpstreamScript
 
 HOST: Final = "127.0.0.1"
 BACKLOG_MAX: Final = 2_048

@@ -1,15 +1,15 @@
-"""`tollhouse test-upstream`: a scripted engine for trials and load tests."""
+"""`tollhouse test-upstream` in a checkout: a scripted engine for tests and load tests."""
 
 from typing import Final, get_args
 
 import click
 import uvloop
 
+from tests.upstream.scripts import TOKENS_MAX, WAIT_MS_MAX
+from tests.upstream.upstream import TOKENS_DEFAULT, ScriptedUpstream
 from tollhouse.catalog.types import Feature, SamplingParameter
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.trial.running_engine import RunningEngine, announce_and_wait
-from tollhouse.testing.scripts import TOKENS_MAX, WAIT_MS_MAX
-from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
 PORT_DEFAULT: Final = 8090
 CONFIGURATION: Final = """\
@@ -64,7 +64,7 @@ def command(*, port: int, tokens: int, chunk_delay_ms: int, as_json: bool) -> No
 
     It answers OpenAI chat completions, counts every word as a token, and fails in every way
     that a script names. GET /seen returns the requests that it received; POST /script queues a
-    script for the next requests. docs/guides/test-upstream.md describes all scripts.
+    script for the next requests. docs/architecture/test-upstream.md describes all scripts.
     """
     upstream = ScriptedUpstream(tokens=tokens, chunk_delay_ms=chunk_delay_ms)
     uvloop.run(_run(upstream, port, as_json=as_json))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.testing.wire import HELLO, HELLO_TOKENS, ask
-from tollhouse.testing.upstream import ScriptedUpstream
+from tests.upstream.upstream import ScriptedUpstream
+from tests.upstream.wire import HELLO, HELLO_TOKENS, ask
 
 
 async def test_tokens_are_counted_as_chat_counts_them(upstream: ScriptedUpstream) -> None:

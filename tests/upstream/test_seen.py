@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.upstream import running_upstream, upstream_process
-from tests.testing.wire import HELLO, STREAM, ask, connect, request
-from tollhouse.testing.connection import Request, ScriptedConnection
-from tollhouse.testing.exchanges import ExchangeOutcome
-from tollhouse.testing.scripts import Cut, UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
+from tests.upstream.connection import Request, ScriptedConnection
+from tests.upstream.exchanges import ExchangeOutcome
+from tests.upstream.scripts import Cut, UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
+from tests.upstream.wire import HELLO, STREAM, ask, connect, request
 
 
 async def test_requests_are_kept_with_their_headers(upstream: ScriptedUpstream) -> None:

@@ -6,10 +6,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
+from tests.upstream.answers import Run, ScriptedAnswer
+from tests.upstream.asked import ChatAsked
+from tests.upstream.scripts import UpstreamScript
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.answers import Run, ScriptedAnswer
-from tollhouse.testing.asked import ChatAsked
-from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.trial.chat import MODEL, SentMessage, prompt_tokens
 
 VERSION_HEADER: Final = "anthropic-version"

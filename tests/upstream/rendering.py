@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from tests.upstream.answers import Run, ScriptedAnswer, total_usage, usage
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.answers import Run, ScriptedAnswer, total_usage, usage
 
 ID: Final = "chatcmpl-test"
 CREATED: Final = 1_700_000_000

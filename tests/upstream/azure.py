@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
+from tests.upstream.answers import ScriptedAnswer
+from tests.upstream.connection import Request
+from tests.upstream.rendering import records as openai_records
+from tests.upstream.scripts import UpstreamScript
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.answers import ScriptedAnswer
-from tollhouse.testing.connection import Request
-from tollhouse.testing.rendering import records as openai_records
-from tollhouse.testing.scripts import UpstreamScript
 
 KEY_HEADER: Final = "api-key"
 NO_KEY: Final = UpstreamScript(

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 from msgspec import UNSET
 
+from tests.upstream.asked import ChatAsked
+from tests.upstream.scripts import ScriptedCall, UpstreamScript
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.asked import ChatAsked
-from tollhouse.testing.scripts import ScriptedCall, UpstreamScript
 from tollhouse.trial import agent_task
 from tollhouse.trial.chat import prompt_tokens
 from tollhouse.trial.engine import TOKEN, WORDS

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.testing.wire import EITHER, HELLO, HELLO_TOKENS, STREAM, ask, with_script
-from tollhouse.testing.answers import text_of
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
+from tests.upstream.answers import text_of
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import TOKENS_DEFAULT, ScriptedUpstream
+from tests.upstream.wire import EITHER, HELLO, HELLO_TOKENS, STREAM, ask, with_script
 
 Body = dict[str, Any]
 LineEnd = Literal["\n", "\r\n", "\r"]
@@ -257,7 +257,7 @@ async def test_a_record_can_be_huge(upstream: ScriptedUpstream) -> None:
 
 
 def test_the_guide_names_every_member_of_a_script() -> None:
-    guide = (Path(__file__).parents[2] / "docs/guides/test-upstream.md").read_text("utf-8")
+    guide = (Path(__file__).parents[2] / "docs/architecture/test-upstream.md").read_text("utf-8")
 
     rows = re.findall(r"^\| (`.+?) \|", guide, re.MULTILINE)
 

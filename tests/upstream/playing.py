@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from tollhouse.testing.connection import LAST_CHUNK, ScriptedConnection
-from tollhouse.testing.exchanges import ExchangeOutcome, RecordedExchange
-from tollhouse.testing.scripts import UpstreamScript
+from tests.upstream.connection import LAST_CHUNK, ScriptedConnection
+from tests.upstream.exchanges import ExchangeOutcome, RecordedExchange
+from tests.upstream.scripts import UpstreamScript
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream; charset=utf-8"

@@ -1,1 +1,0 @@
-"""Engines for demos and tests: a scripted one, and a small real one."""

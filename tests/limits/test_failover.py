@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from redis.crc import key_slot
 
 from tests.identity.waiting import until
 from tests.limits.gates import Caller, Gate, at_once, gate, requests
@@ -20,7 +21,6 @@ from tests.support.redis_groups import (
 )
 from tollhouse.limits.errors import ConcurrencyLimited, Limited
 from tollhouse.limits.limiter import CHECK_EVERY_SECONDS
-from tollhouse.limits.redis_topology import hash_slot
 
 WORKERS = 2
 ANSWER_SECONDS = 1.0
@@ -264,7 +264,7 @@ async def test_hash_slots_of_a_cluster_move_under_traffic(cluster: Group) -> Non
 
 def move_slot(cluster: Group, key: str, source: Node, target: Node) -> None:
     """Move one slot with its keys, as `redis-cli --cluster reshard` does for many."""
-    slot = str(hash_slot(key))
+    slot = str(key_slot(key.encode()))
     source_id, target_id = source.ask("CLUSTER", "MYID"), target.ask("CLUSTER", "MYID")
     target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
     source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)

@@ -129,7 +129,7 @@ class SimulatedRedisTransport:
         self._arrives_at = max(self._arrives_at, loop.time() + delay)
         loop.call_at(self._arrives_at, self._run, data)
 
-    def close(self) -> None:
+    def abort(self) -> None:
         """Close it; answers that nobody read are lost."""
         self._is_closed = True
 

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tollhouse.limits import redis_topology, rules, scripts
+from redis.crc import key_slot
+
+from tollhouse.limits import rules, scripts
 from tollhouse.limits.types import (
     BucketCost,
     ConcurrencySlot,
@@ -66,7 +68,7 @@ def limit_commands(limit_set: LimitSet, lease_ms: int) -> LimitCommands:
     """Return the commands for the buckets and slots of one key."""
     entry, slots = limit_set.costs, limit_set.slots
     tokens = rules.token_costs(limit_set.token_limits, 0)
-    (hash_slot,) = {redis_topology.hash_slot(each.key) for each in (*entry, *slots, *tokens)}
+    (hash_slot,) = {key_slot(each.key.encode()) for each in (*entry, *slots, *tokens)}
     return LimitCommands(
         hash_slot=hash_slot,
         enter=count_template(entry, slots, (), lease_ms),
@@ -125,12 +127,18 @@ def encoded(script: RedisScript, keys: Sequence[str], arguments: Iterable[str | 
 
 def load_command(script: RedisScript) -> str:
     """Return the command that loads a script."""
-    return f"*3\r\n{_word('SCRIPT')}{_word('LOAD')}{_word(script.text)}"
+    return words("SCRIPT", "LOAD", script.text)
+
+
+def words(*given: str | int) -> str:
+    """Return a command of words, which need not be ASCII."""
+    texts = [str(word) for word in given]
+    return f"*{len(texts)}\r\n" + "".join(f"${len(t.encode())}\r\n{t}\r\n" for t in texts)
 
 
 def _call(script: RedisScript, keys: Sequence[str], arguments: Sequence[str]) -> str:
-    words = [_word(word) for word in ("EVALSHA", script.digest, len(keys), *keys)]
-    return f"*{len(words) + len(arguments)}\r\n{''.join(words)}{''.join(arguments)}"
+    named = [_word(word) for word in ("EVALSHA", script.digest, len(keys), *keys)]
+    return f"*{len(named) + len(arguments)}\r\n{''.join(named)}{''.join(arguments)}"
 
 
 def _word(word: str | int) -> str:

@@ -9,7 +9,7 @@ from tollhouse.limits import rules
 from tollhouse.limits.commands import LimitCommands
 from tollhouse.limits.errors import CounterUnavailable
 from tollhouse.limits.redis_servers import RedisServers
-from tollhouse.limits.shared_counter import RedisState, SharedLimitCounter, read_decision
+from tollhouse.limits.shared_counter import RedisState, read_decision
 from tollhouse.limits.types import BucketCost, Corrections, LimitDecision, LimitRequest
 
 BUCKETS_MAX: Final = 100_000
@@ -22,14 +22,9 @@ class LimitCounter:
     A failing Redis delays a request, but never fails it.
     """
 
-    def __init__(self, local: "LocalLimitCounter", servers: RedisServers | None) -> None:
+    def __init__(self, local: "LocalLimitCounter", servers: RedisServers) -> None:
         self._local = local
         self._servers = servers
-
-    @property
-    def needs_attention(self) -> bool:
-        """Whether a Redis server is lost, or was seen to be another one now."""
-        return self._servers is not None and self._servers.needs_attention
 
     async def count(
         self, commands: LimitCommands, template: str, request: LimitRequest
@@ -39,7 +34,7 @@ class LimitCounter:
         `template` is the one of `commands` for this request. Granted slots are held until
         `release`.
         """
-        decision, shared = None, self._shared(commands)
+        decision, shared = None, self._servers.by_slot[commands.hash_slot]
         if shared is not None and shared.state is RedisState.UP:
             try:
                 decision = read_decision(request, await shared.count(template, request))
@@ -62,7 +57,7 @@ class LimitCounter:
         """Correct the buckets where they were counted. Never waits."""
         if not are_shared:
             self._local.correct(corrections)
-        elif (shared := self._shared(commands)) is not None:
+        elif (shared := self._servers.by_slot[commands.hash_slot]) is not None:
             shared.correct(commands, corrections)
 
     def release(
@@ -79,28 +74,8 @@ class LimitCounter:
         if not are_shared:
             self._local.correct(corrections)
             corrections = ()
-        if (shared := self._shared(commands)) is not None:
+        if (shared := self._servers.by_slot[commands.hash_slot]) is not None:
             shared.release(commands, request, corrections)
-
-    async def renew_leases(self) -> None:
-        """Renew the leases of running requests; use a lost Redis again once it answers."""
-        if self._servers is not None:
-            await self._servers.renew_leases()
-
-    async def drain(self) -> None:
-        """Wait until Redis has answered everything, or is lost."""
-        if self._servers is not None:
-            await self._servers.drain()
-
-    async def close(self) -> None:
-        """Close the connection to Redis, after it has answered everything."""
-        if self._servers is not None:
-            await self._servers.close()
-
-    def _shared(self, commands: LimitCommands) -> SharedLimitCounter | None:
-        """Return the counter of the server that has the keys of `commands`."""
-        servers = self._servers
-        return None if servers is None else servers.by_slot[commands.hash_slot]
 
 
 class LocalLimitCounter:

@@ -1,20 +1,21 @@
 """The health of Redis: which servers count, and whether each answers and may evict keys."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from tollhouse.base import redis_url
-from tollhouse.base.redis_url import RedisMode, RedisUrl
-from tollhouse.limits import redis_discovery
+from tollhouse.base.redis_url import RedisMode
 from tollhouse.limits.errors import CounterUnavailable
-from tollhouse.limits.redis_discovery import RedisSurvey
-from tollhouse.limits.redis_topology import HASH_SLOTS, Address
+from tollhouse.limits.redis_connection import (
+    DISCOVERY_SECONDS,
+    Address,
+    client,
+    masters,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,59 +36,61 @@ class RedisHealth:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RedisGroupHealth:
-    """All masters, the Sentinels or nodes that do not answer, and slots without a master."""
+    """All masters, and the Sentinels or nodes that do not answer."""
 
     mode: RedisMode
     masters: Sequence[RedisHealth]
     members: int
     failures: Sequence[str]
-    missing_slots: int
 
 
 async def examine_group(url: str, *, patience_seconds: float) -> RedisGroupHealth:
     """Query all servers once; raise `CounterUnavailable` with the reason if a master is silent."""
     parsed = redis_url.parse(url)
     try:
-        found = await redis_discovery.survey(parsed)
-        if parsed.mode is RedisMode.CLUSTER:
-            found = await redis_discovery.survey(parsed, found.masters)
+        found = await masters(parsed)
     except RedisError as failure:
         raise CounterUnavailable(str(failure)) from None
-    asked = (
-        _examine(parsed.server(*address), address, patience_seconds) for address in found.masters
+    members = dict(zip(parsed.hosts, parsed.members, strict=True))
+    if parsed.mode is RedisMode.CLUSTER:
+        members |= {address: parsed.server(*address) for address in found}
+    told = await asyncio.gather(
+        *(_asked(parsed.server(*address), address, patience_seconds) for address in found)
+    )
+    for answer in told:
+        if isinstance(answer, str):
+            raise CounterUnavailable(answer)
+    pinged = await asyncio.gather(
+        *(_asked(member, address, DISCOVERY_SECONDS) for address, member in members.items())
     )
     return RedisGroupHealth(
         mode=parsed.mode,
-        masters=await asyncio.gather(*asked),
-        members=_member_count(parsed, found),
-        failures=found.failures,
-        missing_slots=HASH_SLOTS - sum(map(len, found.masters.values())),
+        masters=[
+            _health(address, answer)
+            for address, answer in zip(found, told, strict=True)
+            if not isinstance(answer, str)
+        ],
+        members=len(members),
+        failures=[answer for answer in pinged if isinstance(answer, str)],
     )
 
 
-def _member_count(url: RedisUrl, found: RedisSurvey) -> int:
-    """Return how many Sentinels or nodes were asked."""
-    return len({*url.hosts, *(found.masters if url.mode is RedisMode.CLUSTER else ())})
-
-
-async def _examine(url: str, address: Address, patience_seconds: float) -> RedisHealth:
+async def _asked(url: str, address: Address, seconds: float) -> dict[str, Any] | str:
+    """Return what a server says of itself, or why it does not answer."""
     shown = f"{address[0]}:{address[1]}"
-    client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
-        url, protocol=2, retry=Retry(NoBackoff(), 0)
-    )
-    try:
-        async with asyncio.timeout(patience_seconds):
-            told = await client.info()  # pyright: ignore[reportUnknownMemberType] - theirs
-    except TimeoutError:
-        message = f"{shown}: no answer within {patience_seconds} s"
-        raise CounterUnavailable(message) from None
-    except (RedisError, OSError) as failure:
-        message = f"{shown}: {failure}"
-        raise CounterUnavailable(message) from None
-    finally:
-        await client.aclose()
+    async with client(url, seconds) as opened:
+        try:
+            async with asyncio.timeout(seconds):
+                return await opened.info()
+        except TimeoutError:
+            return f"{shown}: no answer within {seconds:g} s"
+        except (RedisError, OSError) as failure:
+            return f"{shown}: {failure}"
+
+
+def _health(address: Address, told: Mapping[str, Any]) -> RedisHealth:
     return RedisHealth(
-        address=shown,
+        address=f"{address[0]}:{address[1]}",
         version=str(told.get("valkey_version", told["redis_version"])),
         eviction_policy=str(told["maxmemory_policy"]),
         memory_bytes_max=int(told["maxmemory"]),

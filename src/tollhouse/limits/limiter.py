@@ -111,17 +111,16 @@ class Limiter:
         self._clock = clock
         self._renew_at_seconds = 0.0
         self._lease_ms = int(lease_seconds * 1000)
-        local, servers = LocalLimitCounter(clock), None
-        if redis_url is not None:
-            servers = RedisServers(
-                redis_url,
-                tasks,
-                held=local.held,
-                answer_seconds=answer_seconds,
-                lease_ms=self._lease_ms,
-                connect=connect,
-            )
-        self._counter = LimitCounter(local, servers)
+        local = LocalLimitCounter(clock)
+        self._servers = RedisServers(
+            redis_url,
+            tasks,
+            held=local.held,
+            answer_seconds=answer_seconds,
+            lease_ms=self._lease_ms,
+            connect=connect,
+        )
+        self._counter = LimitCounter(local, self._servers)
         self._plans: dict[ProjectKeyId, LimitPlan] = {}
 
     async def enter(self, limit_subject: LimitSubject) -> Permit:
@@ -180,21 +179,21 @@ class Limiter:
     async def check_redis(self) -> None:
         """Renew leases if Redis is lost, or has moved, or RENEW_EVERY_SECONDS have passed."""
         is_due = self._clock.monotonic_seconds() >= self._renew_at_seconds
-        if is_due or self._counter.needs_attention:
+        if is_due or self._servers.needs_attention:
             await self.renew_leases()
 
     async def renew_leases(self) -> None:
         """Renew the leases of running requests, follow a failover, use a lost Redis again."""
         self._renew_at_seconds = self._clock.monotonic_seconds() + RENEW_EVERY_SECONDS
-        await self._counter.renew_leases()
+        await self._servers.renew_leases()
 
     async def drain(self) -> None:
         """Wait until Redis has answered everything, or is lost."""
-        await self._counter.drain()
+        await self._servers.drain()
 
     async def close(self) -> None:
         """Close the connection to Redis. To be called after the last request."""
-        await self._counter.close()
+        await self._servers.close()
 
 
 class _CountedTokens(Struct):

@@ -239,7 +239,7 @@ class RedisBatcher:
             self._deadline.cancel()
             self._deadline = None
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
         self._reader = self._transport = None
 
 

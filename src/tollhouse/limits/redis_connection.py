@@ -1,19 +1,33 @@
-"""A connection to Redis whose answers are read line by line, without the library's parser.
+"""Connections to the Redis servers that count: redis-py says which and how, our reader reads.
 
-The library connects, because it knows URLs, TLS and passwords. From then on the socket is ours:
-its parser takes some forty calls for the answers of one request.
+Every answer that limits need is one line. The library's client takes several times the calls of
+Python for it (decision 0041).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, cast
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from ssl import SSLContext
+from typing import Any, Final, Protocol, cast
 
-from redis.asyncio.connection import ConnectionPool
+from redis.asyncio import Redis, Sentinel
+from redis.asyncio.cluster import ClusterNode, NodesManager
+from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import InvalidResponse
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS as HASH_SLOTS
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import InvalidResponse, RedisClusterException
+
+from tollhouse.base.redis_url import RedisMode, RedisUrl
+from tollhouse.limits.commands import words
 
 LINE_BYTES_MAX: Final = 65_536
+DISCOVERY_SECONDS: Final = 1.0
+"""How long one Sentinel or node is waited for."""
+
+Address = tuple[str, int]
+"""A host and a port."""
 
 
 class RedisTransport(Protocol):
@@ -23,8 +37,8 @@ class RedisTransport(Protocol):
         """Send commands, without waiting."""
         ...
 
-    def close(self) -> None:
-        """Close the connection; no more answers are read."""
+    def abort(self) -> None:
+        """Close the connection at once; no more answers are read."""
         ...
 
 
@@ -61,57 +75,81 @@ Connect = Callable[[str, AnswerReader], Awaitable[RedisTransport]]
 """Opens a connection to a URL."""
 
 
-class _LibraryConnection(Protocol):
-    """The part of the library's connection that is used here; its own types are incomplete."""
-
-    _reader: asyncio.StreamReader | None
-    _writer: asyncio.StreamWriter | None
-
-    async def connect(self) -> None: ...
-
-    async def on_connect(self) -> None: ...
-
-
-class _DetachedTransport:
-    """Refers to the stream, which closes its socket when it is collected."""
-
-    def __init__(self, stream: asyncio.StreamWriter) -> None:
-        self._stream = stream
-        self.write = stream.transport.write
-        # Every answer has come, or is not waited for: no shutdown of TLS is waited for either.
-        self.close = stream.transport.abort
-
-
 async def connect(url: str, reader: AnswerReader) -> RedisTransport:
-    """Open a connection whose answers go to `reader`."""
-    # Without retries: a call that is repeated would be counted twice.
-    pool = ConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
-        url,
-        protocol=2,
-        socket_timeout=None,
-        retry=Retry(NoBackoff(), 0),
-        redis_connect_func=prepare,
+    """Open a connection whose answers go to `reader`. Its first commands are `greeting(url)`."""
+    described = _described(url)
+    context: SSLContext | None = None
+    if isinstance(described, SSLConnection):
+        context = cast("SSLContext", described.ssl_context.get())  # pyright: ignore[reportUnknownMemberType] - theirs
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: reader, described.host, described.port, ssl=context
     )
-    connection = cast("_LibraryConnection", pool.make_connection())
-    await connection.connect()
-    return _detached(connection, reader)
+    opened: socket.socket = transport.get_extra_info("socket")
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(described.socket_keepalive))
+    return transport
 
 
-async def prepare(connection: _LibraryConnection) -> None:
-    """Authenticate. A refused connection ends at once: the library begins a shutdown of TLS."""
-    stream = connection._writer  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    assert stream is not None, "the connection is open"
+def greeting(url: str) -> list[str]:
+    """Return the commands with which a connection tells its user, name and database."""
+    described = _described(url)
+    credentials = [described.password or ""]
+    if described.username:
+        credentials.insert(0, described.username)
+    commands = [words("AUTH", *credentials)] if any(credentials) else []
+    if described.client_name:
+        commands.append(words("CLIENT", "SETNAME", described.client_name))
+    return [*commands, words("SELECT", described.db)] if described.db else commands
+
+
+async def masters(url: RedisUrl, known: Iterable[Address] = ()) -> Mapping[Address, Sequence[int]]:
+    """Return the address of each master, with its hash slots. Raises RedisError if some have none.
+
+    `known` are nodes of a cluster to ask beside those of the URL.
+    """
+    match url.mode:
+        case RedisMode.SINGLE:
+            return {url.hosts[0]: range(HASH_SLOTS)}
+        case RedisMode.SENTINEL:
+            async with Sentinel(()) as sentinels:
+                sentinels.sentinels = [client(member) for member in url.members]
+                return {await sentinels.discover_master(url.service): range(HASH_SLOTS)}
+        case RedisMode.CLUSTER:
+            return await _owners(url, known)
+
+
+def client(url: str, seconds: float = DISCOVERY_SECONDS) -> Any:  # noqa: ANN401 - half typed
+    """Return a client of one server, Sentinel or node that does not repeat what fails."""
+    return Redis.from_url(url, **_options(seconds))  # pyright: ignore[reportUnknownMemberType] - theirs
+
+
+async def _owners(url: RedisUrl, known: Iterable[Address]) -> Mapping[Address, Sequence[int]]:
+    options: dict[str, Any] = {**parse_url(url.members[0]), **_options(DISCOVERY_SECONDS)}
+    for name in ("host", "port", "db"):
+        options.pop(name, None)
+    nodes = [ClusterNode(*address, **options) for address in {*url.hosts, *known}]
+    cluster = NodesManager(nodes, require_full_coverage=True, connection_kwargs=options)
+    owned: dict[Address, list[int]] = {}
     try:
-        await connection.on_connect()
-    except BaseException:
-        stream.transport.abort()
-        raise
+        await cluster.initialize()
+        for slot, (master, *_) in cluster.slots_cache.items():
+            owned.setdefault((master.host, int(master.port)), []).append(slot)
+    except RedisClusterException as failure:
+        raise RedisConnectionError(str(failure)) from None
+    finally:
+        await cluster.aclose("startup_nodes")
+        await cluster.aclose()
+    return owned
 
 
-def _detached(connection: _LibraryConnection, reader: AnswerReader) -> RedisTransport:
-    """Take the socket from the library's connection, for which there is no public way."""
-    stream = connection._writer  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    assert stream is not None, "the connection is open"
-    connection._reader = connection._writer = None  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    stream.transport.set_protocol(reader)
-    return _DetachedTransport(stream)
+def _options(seconds: float) -> dict[str, Any]:
+    return {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_connect_timeout": seconds,
+        "socket_timeout": seconds,
+    }
+
+
+def _described(url: str) -> Connection:
+    """Return a connection of the library, not opened, for what it reads from a URL."""
+    return cast("Connection", ConnectionPool.from_url(url).make_connection())  # pyright: ignore[reportUnknownMemberType] - theirs

@@ -8,16 +8,17 @@ requests that run.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import count
 from typing import Final
 
+from redis.crc import key_slot
 from redis.exceptions import RedisError
 
 from tollhouse.base import redis_url
-from tollhouse.base.redis_url import RedisMode
+from tollhouse.base.redis_url import RedisMode, RedisUrl
 from tollhouse.base.tasks import Tasks
-from tollhouse.limits import redis_discovery, redis_topology
-from tollhouse.limits.redis_connection import Connect
-from tollhouse.limits.redis_topology import HASH_SLOTS, Address
+from tollhouse.limits.redis_connection import HASH_SLOTS, Address, Connect, masters
 from tollhouse.limits.shared_counter import RedisState, SharedLimitCounter
 from tollhouse.limits.stale_leases import StaleLeases
 from tollhouse.limits.types import LimitRequest
@@ -26,47 +27,18 @@ from tollhouse.observability import metrics
 logger = logging.getLogger("tollhouse.limits")
 
 _REASON_LENGTH_MAX: Final = 200
-_DISCOVERY: Final = "discovery"
-
-
-class LimitsFallback:
-    """The lost servers. Logs and measures when the first is lost, and when the last is back."""
-
-    def __init__(self) -> None:
-        self._lost: set[object] = set()
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the worker counts at least some traffic alone."""
-        return bool(self._lost)
-
-    def begin(self, lost: object, failure: BaseException) -> None:
-        """Count the traffic of `lost` alone from now on."""
-        if not self._lost:
-            metrics.limits_fallback(is_on=True)
-            reason = f"{type(failure).__name__}: {failure}"[:_REASON_LENGTH_MAX]
-            logger.warning("limits_fallback_began", extra={"reason": reason})
-        self._lost.add(lost)
-
-    def end(self, lost: object) -> None:
-        """Note that `lost` is back, or is not needed any more."""
-        if lost in self._lost:
-            self._lost.discard(lost)
-            if not self._lost:
-                metrics.limits_fallback(is_on=False)
-                logger.warning("limits_fallback_ended")
 
 
 class RedisServers:
-    """The counters of all servers. One per worker.
+    """The counters of all servers; without a URL there are none. One per worker.
 
-    `by_slot` has the counter of each hash slot, and None where no server is known. `held` has the
-    requests that run, by the key of their slots.
+    `by_slot` has the counter of each hash slot, and None until the servers are known. `held` has
+    the requests that run, by the key of their slots.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | None,
         tasks: Tasks,
         *,
         held: Mapping[str, set[str]],
@@ -74,28 +46,38 @@ class RedisServers:
         lease_ms: int,
         connect: Connect,
     ) -> None:
-        self._url = redis_url.parse(url)
+        self._url = None if url is None else redis_url.parse(url)
         self._tasks = tasks
-        self._answer_seconds = answer_seconds
-        self._lease_ms = lease_ms
-        self._connect = connect
         self._held = held
         self._stale = StaleLeases(lease_ms / 1000)
-        self._fallback = LimitsFallback()
+        self._counter = partial(
+            SharedLimitCounter,
+            tasks=tasks,
+            answer_seconds=answer_seconds,
+            lease_ms=lease_ms,
+            connect=connect,
+            lost=self._lost,
+            moved=self._moved,
+        )
         self._servers: dict[Address, SharedLimitCounter] = {}
-        self._has_moved = False
+        self._is_alone = False
+        self._has_moved = self._url is not None
         self.by_slot: list[SharedLimitCounter | None] = [None] * HASH_SLOTS
-        if self._url.mode is RedisMode.SINGLE:
-            self._use({self._url.hosts[0]: range(HASH_SLOTS)}, RedisState.UP)
+        if self._url is not None and self._url.mode is RedisMode.SINGLE:
+            self._has_moved = False
+            self._use(self._url, {self._url.hosts[0]: range(HASH_SLOTS)}, RedisState.UP)
 
     @property
     def needs_attention(self) -> bool:
         """Whether a server is lost, or slots were seen to have moved."""
-        return self._has_moved or self._fallback.is_on
+        return self._has_moved or self._is_alone
 
     async def renew_leases(self) -> None:
         """Follow a failover, renew the leases of running requests, use lost servers again."""
-        dropped = await self._follow() if self._url.mode is not RedisMode.SINGLE else []
+        if self._url is None:
+            return
+        if self.needs_attention and self._url.mode is not RedisMode.SINGLE:
+            await self._follow(self._url)
         self._stale.expire(_now_seconds())
         keys: dict[SharedLimitCounter | None, list[str]] = {}
         for key in {*self._held, *self._stale.keys}:
@@ -106,10 +88,17 @@ class RedisServers:
                 for counter in self._servers.values()
             )
         )
-        for counter in dropped:
-            self._fallback.end(counter)
+        self._observe()
 
-    def lost(
+    async def drain(self) -> None:
+        """Wait until all servers have answered everything, or are lost."""
+        await asyncio.gather(*(each.drain() for each in self._servers.values()))
+
+    async def close(self) -> None:
+        """Close all connections, after the servers have answered everything."""
+        await asyncio.gather(*(each.close() for each in self._servers.values()))
+
+    def _lost(
         self,
         counter: SharedLimitCounter,
         failure: BaseException,
@@ -120,75 +109,65 @@ class RedisServers:
         It may have entered what is unanswered, and has what runs: all this may end before it is
         used again.
         """
-        self._fallback.begin(counter, failure)
+        self._observe(failure)
         now_seconds = _now_seconds()
         self._stale.add_requests(unanswered, now_seconds)
         for key, members in self._held.items():
             if self._counter_of(key) is counter:
                 self._stale.add((key,), members, now_seconds)
 
-    def moved(self, refused: Sequence[LimitRequest]) -> None:
+    def _moved(self, refused: Sequence[LimitRequest]) -> None:
         """Look for the new server of some keys with the next check."""
         self._has_moved = True
         self._stale.add_requests(refused, _now_seconds())
 
-    def returned(self, counter: SharedLimitCounter) -> None:
-        """Count the traffic of a server there again."""
-        self._fallback.end(counter)
+    def _observe(self, failure: BaseException | None = None) -> None:
+        """Log and measure when the first server is lost, and when the last is back."""
+        is_up = [each.state is RedisState.UP for each in self._servers.values()]
+        is_alone = not is_up or not all(is_up)
+        if is_alone is self._is_alone:
+            return
+        self._is_alone = is_alone
+        metrics.limits_fallback(is_on=is_alone)
+        if is_alone:
+            reason = f"{type(failure).__name__}: {failure}"[:_REASON_LENGTH_MAX]
+            logger.warning("limits_fallback_began", extra={"reason": reason})
+        else:
+            logger.warning("limits_fallback_ended")
 
-    async def drain(self) -> None:
-        """Wait until all servers have answered everything, or are lost."""
-        await asyncio.gather(*(each.drain() for each in self._servers.values()))
-
-    async def close(self) -> None:
-        """Close all connections, after the servers have answered everything."""
-        await asyncio.gather(*(each.close() for each in self._servers.values()))
-
-    async def _follow(self) -> list[SharedLimitCounter]:
-        """Ask who counts now; return the counters of servers that do not any more."""
+    async def _follow(self, url: RedisUrl) -> None:
+        """Ask which servers count now, and use these."""
         self._has_moved = False
         try:
-            found = await redis_discovery.servers(self._url, list(self._servers))
+            found = await masters(url, self._servers)
         except RedisError as failure:
-            self._fallback.begin(_DISCOVERY, failure)
-            return []
-        missing = HASH_SLOTS - sum(map(len, found.values()))
-        if missing:
-            message = f"{missing} of {HASH_SLOTS} hash slots have no master"
-            self._fallback.begin(_DISCOVERY, RedisError(message))
-        else:
-            self._fallback.end(_DISCOVERY)
+            self._observe(failure)
+            return
         dropped = [each for address, each in self._servers.items() if address not in found]
-        self._use(found, RedisState.DOWN)
+        self._use(url, found, RedisState.DOWN)
         for counter in dropped:
             self._tasks.start("limits-redis-close", counter.close())
-        return dropped
 
-    def _use(self, found: Mapping[Address, Sequence[int]], initial: RedisState) -> None:
+    def _use(
+        self, url: RedisUrl, found: Mapping[Address, Sequence[int]], initial: RedisState
+    ) -> None:
         """Count at these servers from now on. A new one has `initial` as its state."""
         before, self._servers = self._servers, {}
-        by_slot: list[SharedLimitCounter | None] = [None] * HASH_SLOTS
         for address, slots in found.items():
-            counter = before.get(address) or self._counter(address, initial)
-            counter.probe_key = redis_topology.probe_key(slots)
+            counter = before.get(address) or self._counter(url.server(*address), state=initial)
+            counter.probe_key = _probe_key(frozenset(slots))
             self._servers[address] = counter
             for slot in slots:
-                by_slot[slot] = counter
-        self.by_slot = by_slot
-
-    def _counter(self, address: Address, initial: RedisState) -> SharedLimitCounter:
-        return SharedLimitCounter(
-            self._url.server(*address),
-            self._tasks,
-            answer_seconds=self._answer_seconds,
-            lease_ms=self._lease_ms,
-            connect=self._connect,
-            observer=self,
-            state=initial,
-        )
+                self.by_slot[slot] = counter
 
     def _counter_of(self, key: str) -> SharedLimitCounter | None:
-        return self.by_slot[redis_topology.hash_slot(key)]
+        return self.by_slot[key_slot(key.encode())]
+
+
+def _probe_key(slots: frozenset[int]) -> str:
+    """Return a key in one of `slots`."""
+    keys = (f"tollhouse:probe:{number}" for number in count())
+    return next(key for key in keys if key_slot(key.encode()) in slots)
 
 
 def _now_seconds() -> float:

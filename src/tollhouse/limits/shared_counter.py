@@ -5,9 +5,9 @@ slots of a killed worker expire, and a Redis that lost its data gets them again.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from tollhouse.base.tasks import Tasks
 from tollhouse.limits import commands
@@ -20,7 +20,7 @@ from tollhouse.limits.commands import (
 )
 from tollhouse.limits.errors import CounterUnavailable
 from tollhouse.limits.redis_batcher import RedisBatcher
-from tollhouse.limits.redis_connection import Connect
+from tollhouse.limits.redis_connection import Connect, greeting
 from tollhouse.limits.stale_leases import StaleLeases
 from tollhouse.limits.types import Corrections, LimitDecision, LimitRequest
 
@@ -36,31 +36,11 @@ class RedisState(StrEnum):
     RETURNING = "returning"
 
 
-class ServerObserver(Protocol):
-    """Is told what happens to a server, and the requests that it may count wrongly since."""
-
-    def lost(
-        self,
-        counter: "SharedLimitCounter",
-        failure: BaseException,
-        unanswered: Sequence[LimitRequest],
-    ) -> None:
-        """Note that the server does not count any more."""
-        ...
-
-    def moved(self, refused: Sequence[LimitRequest]) -> None:
-        """Note that another server has the keys of these requests."""
-        ...
-
-    def returned(self, counter: "SharedLimitCounter") -> None:
-        """Note that the server counts again."""
-        ...
-
-
 class SharedLimitCounter:
     """Counts in one Redis server. A failure takes it out of use, until it accepts writes again.
 
-    A request whose keys another server has is counted by the worker alone.
+    `lost` gets the failure and the requests that were not answered. A request whose keys another
+    server has is counted by the worker alone, and `moved` gets it.
     """
 
     def __init__(
@@ -71,20 +51,21 @@ class SharedLimitCounter:
         answer_seconds: float,
         lease_ms: int,
         connect: Connect,
-        observer: ServerObserver,
+        lost: Callable[["SharedLimitCounter", BaseException, Sequence[LimitRequest]], None],
+        moved: Callable[[Sequence[LimitRequest]], None],
         state: RedisState,
     ) -> None:
         self._redis = RedisBatcher(
             url,
             tasks,
-            preparation=[load_command(script) for script in commands.ALL_SCRIPTS],
+            preparation=[*greeting(url), *map(load_command, commands.ALL_SCRIPTS)],
             answer_seconds=answer_seconds,
             lost=self._fall_back,
-            moved=observer.moved,
+            moved=moved,
             connect=connect,
         )
         self._lease_ms = lease_ms
-        self._observer = observer
+        self._lost = lost
         self._is_closing = False
         self.state = state
         self.probe_key = ""
@@ -137,7 +118,6 @@ class SharedLimitCounter:
             return
         if self.state is RedisState.RETURNING:
             self.state = RedisState.UP
-            self._observer.returned(self)
 
     async def close(self) -> None:
         """Close the connection, after Redis has answered everything. To be lost matters no more."""
@@ -168,7 +148,7 @@ class SharedLimitCounter:
     def _fall_back(self, failure: BaseException, unanswered: Sequence[LimitRequest]) -> None:
         self.state = RedisState.DOWN
         if not self._is_closing:
-            self._observer.lost(self, failure, unanswered)
+            self._lost(self, failure, unanswered)
 
 
 def read_decision(request: LimitRequest, answer: bytes) -> LimitDecision:

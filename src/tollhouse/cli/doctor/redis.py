@@ -46,11 +46,8 @@ def redis_finding(found: RedisHealth) -> Finding:
 
 
 def failover_finding(found: RedisGroupHealth) -> Finding:
-    """Return what keeps a failover from happening: silent members, missing slots or replicas."""
+    """Return what keeps a failover from happening: silent members, or missing replicas."""
     check, members = "redis failover", _MEMBERS[found.mode]
-    if found.missing_slots:
-        shown = f"{found.missing_slots} hash slots have no master"
-        return failure(check, shown, "Repair the cluster: redis-cli --cluster fix HOST:PORT.")
     if found.failures:
         count = f"{len(found.failures)} of {found.members} {members}"
         shown = f"{count} do not answer: {'; '.join(found.failures)}"

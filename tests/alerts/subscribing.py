@@ -2,6 +2,7 @@
 
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.alerts import service
+from tollhouse.alerts.outbox import look
 from tollhouse.alerts.types import AlertDelivery, AlertSubscription, AlertThresholds
 from tollhouse.base.ids import AlertSubscriptionId, time_ordered_uuid
 from tollhouse.storage.sealing import Sealer
@@ -15,7 +16,7 @@ async def subscribe(
     emails: tuple[str, ...] = (),
     sealer: Sealer | None = None,
 ) -> tuple[AlertSubscription, str | None]:
-    """Create a subscription; return it and its secret, if there is a sealer for one."""
+    """Create a subscription and look; return it and its secret, if there is a sealer for one."""
     subscription_id = AlertSubscriptionId(time_ordered_uuid())
     secret, sealed = None, None
     if sealer is not None:
@@ -31,7 +32,14 @@ async def subscribe(
             created_at=tx.now,
         )
         await service.create(tx, subscription, sealed=sealed)
+    await look_now(org)
     return subscription, secret
+
+
+async def look_now(org: OrganizationFixture) -> None:
+    """Raise what all organizations have reached."""
+    async with org.database.transaction() as tx:
+        await look(tx, None, limit=10_000)
 
 
 async def send_tests(
@@ -47,7 +55,8 @@ async def send_tests(
 
 
 async def outbox(org: OrganizationFixture) -> list[AlertDelivery]:
-    """All deliveries of the organization, oldest first."""
+    """All deliveries of the organization after a look, oldest first."""
+    await look_now(org)
     async with org.database.transaction() as tx:
         found = await service.deliveries(tx, org.organization_id, after=None, limit=10_000)
     return found[::-1]

@@ -69,11 +69,13 @@ async def test_a_subscription_is_created_once_and_shows_its_secret_then_alone(
 
 
 async def test_an_edit_keeps_the_secret_and_a_deletion_takes_the_deliveries(
+    gateway: Gateway,
     client: httpx2.AsyncClient,
 ) -> None:
     path = f"{SUBSCRIPTIONS}/{(await create(client)).json()['id']}"
 
     edited = await client.put(path, json={**BODY, "name": "platform", "credit_percents": [80]})
+    await run_jobs(gateway.application, "alert-look")
     deliveries = (await client.get(DELIVERIES)).json()["data"]
     deleted = await client.delete(path)
 
@@ -130,9 +132,11 @@ async def test_edits_send_no_more_than_the_attempts_of_an_hour(
     async with running_receiver() as receiver:
         created = (await create(client, url=receiver.url)).json()
         path = f"{SUBSCRIPTIONS}/{created['id']}"
+        await run_jobs(gateway.application, "alert-look")
         for below in range(6, 16):
             edit = {**BODY, "url": receiver.url, "credit_below": {"value": str(below)}}
             assert (await client.put(path, json=edit)).is_success
+            await run_jobs(gateway.application, "alert-look")
         await run_jobs(gateway.application, "alert-delivery")
 
     shown = (await client.get(DELIVERIES)).json()["data"]

@@ -1,7 +1,7 @@
-"""Alerts are raised in the transaction that causes them, once per threshold, window and subject."""
+"""A look raises what is reached, once per threshold, window and subject."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
 from tollhouse.alerts import rules, service
 from tollhouse.alerts.delivery import DOWN_LOOKS, BackendWatch
+from tollhouse.alerts.outbox import purge
 from tollhouse.alerts.types import AlertDelivery, AlertThresholds, AlertType
 from tollhouse.base.ids import time_ordered_uuid
 from tollhouse.base.money import PicoUsd
@@ -131,6 +132,7 @@ async def test_a_changed_cap_raises_for_the_present_window_alone(spender: Spende
     [alert] = await outbox(spender.org)
     assert alert.details["window_start"] == str(datetime.now(UTC).date().replace(day=1))
     await spender.set_cap(place, 10_000)
+    assert len(await outbox(spender.org)) == 1
     await spender.set_cap(place, 1200)
     assert shares((await outbox(spender.org))[1:]) == [("api_key", "month", 50)]
     async with spender.org.database.transaction() as tx:
@@ -270,14 +272,51 @@ async def test_a_backend_that_stays_down_is_raised_once_for_all_workers(
     assert rules.sentence(alert) == "Backend one answers no requests: no replica is available."
 
 
-async def test_an_alert_is_undone_with_the_transaction_that_raised_it(spender: Spender) -> None:
-    await subscribe(spender.org, AlertThresholds(credit_percents=(10,)))
+async def test_a_commit_that_comes_after_a_look_is_raised_by_the_next(spender: Spender) -> None:
+    await subscribe(spender.org, AlertThresholds(credit_percents=(10, 50)))
     await spender.grant(1000)
 
-    with suppress(ZeroDivisionError):
-        async with spender.org.database.transaction() as tx:
-            await tx.execute("UPDATE accounts SET settled_pico = 500")
-            assert await tx.fetch_value("SELECT count(*) FROM alert_deliveries") == 1
-            raise ZeroDivisionError
+    async with spender.org.database.transaction() as late:
+        await late.execute("UPDATE accounts SET settled_pico = 500, ceiling_pico = 1000")
+        assert await outbox(spender.org) == []
+
+    assert sorted(alert.details["percent"] for alert in await outbox(spender.org)) == [10, 50]
+    async with spender.org.database.transaction() as tx:
+        await tx.execute("UPDATE accounts SET settled_pico = 0")
+
+
+async def test_looks_at_the_same_time_raise_once(spender: Spender) -> None:
+    await subscribe(spender.org, AT_SHARES)
+    await spender.grant(10_000)
+    await spender.set_cap(spender.place(CapScope.KEY, Period.DAY), 1000)
+    await spender.spend(900)
+
+    found = await asyncio.gather(*(outbox(spender.org) for _ in range(4)))
+
+    assert shares(found[-1]) == [("api_key", "day", 50), ("api_key", "day", 80)]
+
+
+async def test_what_stays_reached_is_not_raised_again_after_its_retention(
+    spender: Spender,
+) -> None:
+    await subscribe(spender.org, AlertThresholds(credit_percents=(50,)))
+    await spender.grant(1000)
+    await spender.spend(600)
+    assert len(await outbox(spender.org)) == 1
+    async with spender.org.database.transaction() as tx:
+        assert await purge(tx, days=0, rows_max=10) == 1
 
     assert await outbox(spender.org) == []
+
+
+async def test_no_table_of_money_has_a_trigger_of_alerts(org: OrganizationFixture) -> None:
+    rows = await org.database.fetch_all(
+        """
+        SELECT tgrelid::regclass::text AS name
+          FROM pg_trigger t
+          JOIN pg_proc f ON f.oid = t.tgfoid
+         WHERE f.proname LIKE 'alert%'
+        """
+    )
+
+    assert all(row["name"].startswith("policy_decisions") for row in rows)

@@ -40,7 +40,6 @@ UNVERIFIED: Final = {
     "accounts": {
         "is_alerted": ALERTED,
         "frozen_until": "no amount follows from a move to another cell",
-        "next_alert_pico": "decides when an alert is raised, not an amount",
     },
     "spending_counters": {
         "is_alerted": ALERTED,

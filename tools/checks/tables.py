@@ -8,7 +8,7 @@ from tools.checks.source import Finding, Source
 
 _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
-    "alerts": ("alert_subscriptions", "alert_deliveries", "alert_hours"),
+    "alerts": ("alert_subscriptions", "alert_deliveries", "alert_hours", "alert_reached"),
     "attribution": ("attribution_values", "request_attributions"),
     "archive": ("archived_days",),
     "backends": ("replica_reports", "replica_orders"),

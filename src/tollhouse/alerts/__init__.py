@@ -1,1 +1,1 @@
-"""Alerts that reach people: subscriptions, and the delivery of what triggers put in the outbox."""
+"""Alerts that reach people: subscriptions, and the delivery of what the outbox has."""

@@ -1,4 +1,4 @@
-"""The jobs that deliver what is in the outbox, and remove what is old."""
+"""The jobs that raise alerts, deliver them, and remove what is old."""
 
 import asyncio
 import logging
@@ -18,6 +18,7 @@ from tollhouse.alerts.rules import Networks
 from tollhouse.alerts.types import ClaimedDelivery, DeliveryAttempt, DeliveryState
 from tollhouse.alerts.webhook import WebhookClient
 from tollhouse.base.clock import Clock, unix_seconds
+from tollhouse.base.ids import OrganizationId
 from tollhouse.observability import alert_metrics
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database
@@ -26,6 +27,10 @@ from tollhouse.storage.sealing import DataKeyGone, Sealer
 
 logger = logging.getLogger("tollhouse.alerts")
 
+LOOK_EVERY: Final = timedelta(seconds=15)
+"""A worker that dies while it holds the lease delays a look by three times as long."""
+ORGANIZATIONS_MAX: Final = 200
+"""Organizations whose amounts one statement looks at."""
 DELIVER_EVERY: Final = timedelta(seconds=5)
 DELIVERIES_MAX: Final = 64
 """Attempts at the same time."""
@@ -67,6 +72,15 @@ class AlertDeliverer:
             seconds=config.seconds, networks=config.networks, tls=ssl.create_default_context()
         )
 
+    async def look(self) -> None:
+        """Put alerts about caps, credit and unsettled requests into the outbox."""
+        last: OrganizationId | None = None
+        while True:
+            async with self._database.transaction() as tx:
+                last = await outbox.look(tx, last, limit=ORGANIZATIONS_MAX)
+            if last is None:
+                return
+
     async def run(self) -> None:
         """Attempt all alerts that are due."""
         while claimed := await self._claim():
@@ -75,13 +89,14 @@ class AlertDeliverer:
                 raise failure
 
     def jobs(self) -> tuple[LeasedJob, ...]:
-        """Return the jobs that deliver, and that delete old deliveries."""
+        """Return the jobs that raise and deliver alerts, and that delete old deliveries."""
         purge = partial(outbox.purge, days=self._config.days)
 
         async def remove_old() -> None:
             await in_batches(self._database, lambda tx, rows: purge(tx, rows_max=rows))
 
         return (
+            LeasedJob(name="alert-look", every_seconds=LOOK_EVERY.total_seconds(), run=self.look),
             LeasedJob(
                 name="alert-delivery",
                 every_seconds=DELIVER_EVERY.total_seconds(),

@@ -54,6 +54,26 @@ _CLAIM: Final = """
 """
 
 
+async def look(  # all organizations: one worker looks for all
+    tx: Transaction, after: OrganizationId | None, *, limit: int
+) -> OrganizationId | None:
+    """Raise what the next organizations have reached; return the last of them, None at the end."""
+    rows = await tx.fetch_all(
+        """
+        SELECT DISTINCT organization_id
+          FROM alert_subscriptions
+         WHERE $1::uuid IS NULL OR organization_id > $1
+         ORDER BY 1
+         LIMIT $2
+        """,
+        after,
+        limit,
+    )
+    found = [OrganizationId(row["organization_id"]) for row in rows]
+    await tx.execute("SELECT alert_look($1)", found)
+    return found[-1] if len(found) == limit else None
+
+
 async def raise_backend_down(  # all organizations: the operator's are few
     tx: Transaction, backend: str
 ) -> int:

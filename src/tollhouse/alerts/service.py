@@ -38,16 +38,15 @@ async def require_room(tx: Mutation, quota: int) -> None:
 
 
 async def create(tx: Mutation, subscription: AlertSubscription, *, sealed: bytes | None) -> None:
-    """Create a subscription, and raise its alerts on credit and caps that are due already."""
+    """Create a subscription. The next look raises what is reached already."""
     await store.insert(tx, subscription, sealed=sealed)
-    await store.evaluate(tx, tx.organization_id, subscription.id)
     await _audit(tx, "alert_subscription.create", before=None, after=subscription)
 
 
 async def edit(
     tx: Mutation, edited: AlertSubscription, *, by_operator: bool = False
 ) -> AlertSubscription:
-    """Replace all fields but the secret; raise what is due by the new ones.
+    """Replace all fields but the secret.
 
     Only the operator changes `backend_down`.
     """
@@ -63,7 +62,6 @@ async def edit(
         tx.unchanged()
         return found
     await store.save(tx, edited)
-    await store.evaluate(tx, tx.organization_id, edited.id)
     await _audit(tx, "alert_subscription.edit", before=found, after=edited)
     return edited
 

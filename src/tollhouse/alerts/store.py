@@ -79,13 +79,6 @@ async def delete(
     )
 
 
-async def evaluate(
-    tx: Mutation, organization_id: OrganizationId, subscription_id: AlertSubscriptionId
-) -> None:
-    """Raise the alerts on credit and caps that are due now."""
-    await tx.execute("SELECT alert_evaluate($1, $2)", organization_id, subscription_id)
-
-
 async def get(
     tx: Transaction, organization_id: OrganizationId, subscription_id: AlertSubscriptionId
 ) -> AlertSubscription | None:

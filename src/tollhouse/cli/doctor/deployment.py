@@ -22,6 +22,7 @@ JOBS: Final = (
     *(
         "activity-retention",
         "alert-delivery",
+        "alert-look",
         "alert-retention",
         "alerts",
         "attribution-retention",

@@ -76,7 +76,7 @@ MOVED: Final[Mapping[str, MovedTable]] = {
     "rate_limits": _REPLACED,
     "accounts": MovedTable(
         earlier=Earlier.OVERWRITE,
-        stays=("frozen_until", "next_alert_pico"),
+        stays=("frozen_until",),
         arrives={"frozen_until": NEVER},
     ),
     "credit_grants": _ADDED,
@@ -104,6 +104,7 @@ MOVED: Final[Mapping[str, MovedTable]] = {
     "ledger_closings": _ADDED,
     # Without secrets, which no other cell opens: webhooks fail until theirs is rotated.
     "alert_subscriptions": MovedTable(stays=("secret", "previous_secret", "previous_secret_until")),
+    "alert_reached": _REPLACED,
     "attribution_values": _REPLACED,
     "request_attributions": _REPLACED,
     "audit_log": _ADDED,

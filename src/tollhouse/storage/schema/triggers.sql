@@ -37,35 +37,6 @@ CREATE TRIGGER ledger_closings_append_only
 BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_closings
 FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-CREATE TRIGGER spending_counters_alert
-AFTER UPDATE OF settled_pico, limit_pico ON spending_counters
-FOR EACH ROW
-WHEN (div(NEW.settled_pico * 100, nullif(NEW.limit_pico, 0))
-      > coalesce(div(OLD.settled_pico * 100, nullif(OLD.limit_pico, 0)), -1))
-EXECUTE FUNCTION alert_on_counter();
-
-CREATE TRIGGER spending_counters_short_alert
-AFTER UPDATE OF short_settled_pico, short_limit_pico ON spending_counters
-FOR EACH ROW
-WHEN (NEW.short_limit_pico > 0
-      AND div(NEW.short_settled_pico * 100, nullif(NEW.short_limit_pico, 0))
-          > coalesce(div(OLD.short_settled_pico * 100, nullif(OLD.short_limit_pico, 0)), -1))
-EXECUTE FUNCTION alert_on_short_window();
-
-CREATE TRIGGER accounts_alert
-AFTER UPDATE OF settled_pico, credit_pico ON accounts
-FOR EACH ROW
-WHEN (NEW.settled_pico >= NEW.next_alert_pico OR NEW.credit_pico <> OLD.credit_pico)
-EXECUTE FUNCTION alert_on_account();
-
-CREATE TRIGGER alert_subscriptions_next
-AFTER INSERT OR DELETE OR UPDATE OF credit_percents, credit_below_pico ON alert_subscriptions
-FOR EACH ROW EXECUTE FUNCTION alert_on_subscription();
-
-CREATE TRIGGER unsettled_holds_alert
-AFTER INSERT ON unsettled_holds REFERENCING NEW TABLE AS marked
-FOR EACH STATEMENT EXECUTE FUNCTION alert_on_unsettled();
-
 CREATE TRIGGER policy_decisions_alert
 AFTER INSERT ON policy_decisions REFERENCING NEW TABLE AS decided
 FOR EACH STATEMENT EXECUTE FUNCTION alert_on_match();

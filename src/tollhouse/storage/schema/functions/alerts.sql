@@ -1,7 +1,7 @@
--- Alerts: triggers write the outbox in the transaction that causes an alert.
+-- Alerts: a job looks at sums and puts what was reached since the last look into the outbox.
 --
--- A settlement pays for the conditions of three triggers; their functions run only when a counter
--- reaches another whole percent of its cap, and when the account reaches `next_alert_pico`.
+-- Sums have all that is committed, whenever it was: a look misses no late commit, and reads no
+-- entry. `alert_reached` has what a look found, so that the next one tells only what is new.
 
 CREATE OR REPLACE FUNCTION alert_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
@@ -9,177 +9,130 @@ CREATE OR REPLACE FUNCTION alert_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
       FROM (SELECT replace(gen_random_uuid()::text, '-', '') AS hex) random
 $$;
 
-CREATE OR REPLACE FUNCTION alert_window(p_period text) RETURNS date LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION alert_window(p_period text, p_at timestamptz) RETURNS date
+LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE p_period WHEN 'lifetime' THEN '-infinity'::date
-           ELSE date_trunc(p_period, clock_timestamp() AT TIME ZONE 'UTC')::date END
+           ELSE date_trunc(p_period, p_at AT TIME ZONE 'UTC')::date END
 $$;
 
-CREATE OR REPLACE FUNCTION alert_raise_cap(
-    p_counter spending_counters, p_period text, p_window_start date, p_limit_pico numeric,
-    p_used_pico numeric, p_percent_before numeric, p_subscription_id uuid
-) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO alert_deliveries (organization_id, id, subscription_id, type, dedup_key, details)
-    SELECT s.organization_id, alert_id(), s.id, 'cap.threshold_reached',
-           concat_ws(' ', 'cap', (p_counter).scope, (p_counter).scope_id, p_period,
-                     p_window_start, p.percent, p_limit_pico),
+-- A window that ended is looked at for two minutes more: it may have been reached after the last
+-- look. Its amount is then that of the previous window, if the next one has begun.
+CREATE OR REPLACE FUNCTION alert_reached_caps(p_organization_ids uuid[])
+RETURNS TABLE (organization_id uuid, subscription_id uuid, type text, subject text, amount text,
+               details jsonb)
+LANGUAGE sql STABLE AS $$
+    SELECT s.organization_id, s.id, 'cap.threshold_reached',
+           concat_ws(' ', 'cap', c.scope, c.scope_id, c.period, w.window_start, p.percent),
+           c.limit_pico::text,
            jsonb_build_object(
-               'scope', (p_counter).scope, 'scope_id', (p_counter).scope_id, 'period', p_period,
-               'window_start', CASE WHEN isfinite(p_window_start) THEN p_window_start END,
-               'percent', p.percent, 'limit_pico', p_limit_pico::text,
-               'used_pico', p_used_pico::text,
-               'name', CASE (p_counter).scope
+               'scope', c.scope, 'scope_id', c.scope_id, 'period', c.period,
+               'window_start', CASE WHEN isfinite(w.window_start) THEN w.window_start END,
+               'percent', p.percent, 'limit_pico', c.limit_pico::text,
+               'used_pico', u.used_pico::text,
+               'name', CASE c.scope
                        WHEN 'project' THEN (SELECT x.name FROM projects x
                                              WHERE x.organization_id = s.organization_id
-                                               AND x.id = (p_counter).scope_id)
+                                               AND x.id = c.scope_id)
                        WHEN 'api_key' THEN (SELECT x.name FROM project_keys x
                                              WHERE x.organization_id = s.organization_id
-                                               AND x.id = (p_counter).scope_id) END)
+                                               AND x.id = c.scope_id) END)
       FROM alert_subscriptions s
      CROSS JOIN LATERAL unnest(s.cap_percents) p (percent)
-     WHERE s.organization_id = (p_counter).organization_id
-       AND (p_subscription_id IS NULL OR s.id = p_subscription_id)
-       AND p.percent > p_percent_before
-       AND p_limit_pico > 0
-       AND p_limit_pico * p.percent <= p_used_pico * 100
-    ON CONFLICT DO NOTHING
+      JOIN spending_caps c ON c.organization_id = s.organization_id
+     CROSS JOIN LATERAL (
+            SELECT DISTINCT
+                   alert_window(c.period, at) AS window_start,
+                   alert_window(CASE c.period WHEN 'day' THEN 'month' WHEN 'week' THEN 'lifetime'
+                                ELSE c.period END, at) AS counter_start
+              FROM unnest(ARRAY[clock_timestamp(),
+                                clock_timestamp() - interval '2 minutes']) at) w
+      JOIN spending_counters n
+        ON n.organization_id = c.organization_id
+       AND n.scope = c.scope
+       AND n.scope_id = c.scope_id
+       AND n.window_start = w.counter_start
+     CROSS JOIN LATERAL (
+            SELECT CASE WHEN c.period IN ('month', 'lifetime') THEN n.settled_pico
+                        WHEN n.short_start = w.window_start THEN n.short_settled_pico
+                        WHEN n.short_start > w.window_start THEN n.previous_settled_pico
+                   END AS used_pico) u
+     WHERE s.organization_id = ANY (p_organization_ids)
+       AND c.limit_pico > 0
+       AND c.limit_pico * p.percent <= u.used_pico * 100
 $$;
 
--- Past windows keep their counters. Their alerts would come too late for anything to be done.
-CREATE OR REPLACE FUNCTION alert_on_counter() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    v_period text := CASE NEW.window_start WHEN '-infinity' THEN 'lifetime' ELSE 'month' END;
-BEGIN
-    IF NEW.window_start = alert_window(v_period) THEN
-        PERFORM alert_raise_cap(
-            NEW, v_period, NEW.window_start, NEW.limit_pico, NEW.settled_pico,
-            coalesce(div(OLD.settled_pico * 100, nullif(OLD.limit_pico, 0)), -1), NULL);
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE OR REPLACE FUNCTION alert_on_short_window() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    v_period text := CASE NEW.window_start WHEN '-infinity' THEN 'week' ELSE 'day' END;
-BEGIN
-    IF NEW.short_start = alert_window(v_period) THEN
-        PERFORM alert_raise_cap(
-            NEW, v_period, NEW.short_start, NEW.short_limit_pico, NEW.short_settled_pico,
-            coalesce(div(OLD.short_settled_pico * 100, nullif(OLD.short_limit_pico, 0)), -1), NULL);
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE OR REPLACE FUNCTION alert_credit_thresholds(p_organization_id uuid, p_credit_pico numeric)
-RETURNS TABLE (subscription_id uuid, percent smallint, below_pico numeric, reached_at_pico numeric)
+CREATE OR REPLACE FUNCTION alert_reached_credit(p_organization_ids uuid[])
+RETURNS TABLE (organization_id uuid, subscription_id uuid, type text, subject text, amount text,
+               details jsonb)
 LANGUAGE sql STABLE AS $$
-    SELECT s.id, p.percent, NULL::numeric, div(p_credit_pico * p.percent + 99, 100)
-      FROM alert_subscriptions s
-     CROSS JOIN LATERAL unnest(s.credit_percents) p (percent)
-     WHERE s.organization_id = p_organization_id
-       AND p_credit_pico > 0
-     UNION ALL
-    SELECT s.id, NULL, s.credit_below_pico, p_credit_pico - s.credit_below_pico
-      FROM alert_subscriptions s
-     WHERE s.organization_id = p_organization_id
-       AND s.credit_below_pico IS NOT NULL
-$$;
-
-CREATE OR REPLACE FUNCTION alert_raise_credit(
-    p_organization_id uuid, p_credit_pico numeric, p_settled_pico numeric,
-    p_credit_before numeric, p_settled_before numeric, p_subscription_id uuid
-) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO alert_deliveries (organization_id, id, subscription_id, type, dedup_key, details)
-    SELECT p_organization_id, alert_id(), t.subscription_id, 'credit.threshold_reached',
-           concat_ws(' ', 'credit', coalesce(t.percent || '%', t.below_pico::text), p_credit_pico),
+    SELECT s.organization_id, s.id, 'credit.threshold_reached',
+           concat_ws(' ', 'credit', coalesce(t.percent || '%', t.below_pico::text)),
+           a.credit_pico::text,
            jsonb_build_object('percent', t.percent, 'below_pico', t.below_pico::text,
-                              'credit_pico', p_credit_pico::text,
-                              'used_pico', p_settled_pico::text)
-      FROM alert_credit_thresholds(p_organization_id, p_credit_pico) t
-     WHERE t.reached_at_pico <= p_settled_pico
-       AND (p_subscription_id IS NULL OR t.subscription_id = p_subscription_id)
-       AND NOT EXISTS (
-            SELECT FROM alert_credit_thresholds(p_organization_id, p_credit_before) before
-             WHERE before.subscription_id = t.subscription_id
-               AND before.percent IS NOT DISTINCT FROM t.percent
-               AND before.below_pico IS NOT DISTINCT FROM t.below_pico
-               AND before.reached_at_pico <= p_settled_before)
-    ON CONFLICT DO NOTHING
+                              'credit_pico', a.credit_pico::text,
+                              'used_pico', a.settled_pico::text)
+      FROM alert_subscriptions s
+      JOIN accounts a ON a.organization_id = s.organization_id
+     CROSS JOIN LATERAL (
+            SELECT p.percent, NULL::numeric AS below_pico,
+                   div(a.credit_pico * p.percent + 99, 100) AS reached_at_pico
+              FROM unnest(s.credit_percents) p (percent)
+             WHERE a.credit_pico > 0
+             UNION ALL
+            SELECT NULL, s.credit_below_pico, a.credit_pico - s.credit_below_pico
+             WHERE s.credit_below_pico IS NOT NULL) t
+     WHERE s.organization_id = ANY (p_organization_ids)
+       AND t.reached_at_pico <= a.settled_pico
 $$;
 
-CREATE OR REPLACE FUNCTION alert_set_next(p_organization_id uuid) RETURNS void LANGUAGE sql AS $$
-    UPDATE accounts a
-       SET next_alert_pico = (
-            SELECT min(t.reached_at_pico)
-              FROM alert_credit_thresholds(a.organization_id, a.credit_pico) t
-             WHERE t.reached_at_pico > a.settled_pico)
-     WHERE a.organization_id = p_organization_id
-$$;
-
-CREATE OR REPLACE FUNCTION alert_on_account() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM alert_raise_credit(NEW.organization_id, NEW.credit_pico, NEW.settled_pico,
-                               OLD.credit_pico, OLD.settled_pico, NULL);
-    PERFORM alert_set_next(NEW.organization_id);
-    RETURN NULL;
-END
-$$;
-
-CREATE OR REPLACE FUNCTION alert_on_subscription() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM alert_set_next(coalesce(NEW.organization_id, OLD.organization_id));
-    RETURN NULL;
-END
-$$;
-
--- A day may have the date with which a month begins, so the period decides which window is meant.
-CREATE OR REPLACE FUNCTION alert_evaluate(p_organization_id uuid, p_subscription_id uuid)
-RETURNS void LANGUAGE sql AS $$
-    SELECT alert_raise_credit(a.organization_id, a.credit_pico, a.settled_pico, NULL, NULL,
-                              p_subscription_id)
-      FROM accounts a
-     WHERE a.organization_id = p_organization_id;
-    SELECT alert_raise_cap(n, c.period, n.window_start, n.limit_pico, n.settled_pico, 0,
-                           p_subscription_id)
-      FROM spending_caps c
-      JOIN spending_counters n
-        ON n.organization_id = c.organization_id
-       AND n.scope = c.scope
-       AND n.scope_id = c.scope_id
-       AND n.window_start = alert_window(c.period)
-     WHERE c.organization_id = p_organization_id
-       AND c.period IN ('month', 'lifetime');
-    SELECT alert_raise_cap(n, c.period, n.short_start, n.short_limit_pico, n.short_settled_pico, 0,
-                           p_subscription_id)
-      FROM spending_caps c
-      JOIN spending_counters n
-        ON n.organization_id = c.organization_id
-       AND n.scope = c.scope
-       AND n.scope_id = c.scope_id
-       AND n.short_start = alert_window(c.period)
-       AND n.window_start = alert_window(CASE c.period WHEN 'week' THEN 'lifetime' ELSE 'month' END)
-     WHERE c.organization_id = p_organization_id
-       AND c.period IN ('day', 'week');
-$$;
-
-CREATE OR REPLACE FUNCTION alert_on_unsettled() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO alert_deliveries (organization_id, id, subscription_id, type, dedup_key, details)
-    SELECT s.organization_id, alert_id(), s.id, 'holds.unsettled',
-           concat_ws(' ', 'unsettled', alert_window('day'), s.unsettled_requests),
+CREATE OR REPLACE FUNCTION alert_reached_unsettled(p_organization_ids uuid[])
+RETURNS TABLE (organization_id uuid, subscription_id uuid, type text, subject text, amount text,
+               details jsonb)
+LANGUAGE sql STABLE AS $$
+    SELECT s.organization_id, s.id, 'holds.unsettled',
+           concat_ws(' ', 'unsettled', alert_window('day', clock_timestamp()),
+                     s.unsettled_requests),
+           NULL,
            jsonb_build_object('requests', u.requests, 'threshold', s.unsettled_requests,
                               'held_pico', u.held_pico::text)
-      FROM (SELECT DISTINCT organization_id FROM marked) m
-      JOIN alert_subscriptions s ON s.organization_id = m.organization_id
+      FROM alert_subscriptions s
      CROSS JOIN LATERAL (
             SELECT count(*) AS requests, sum(h.held_pico) AS held_pico
               FROM unsettled_holds h
-             WHERE h.organization_id = m.organization_id) u
-     WHERE u.requests >= s.unsettled_requests
-    ON CONFLICT DO NOTHING;
-    RETURN NULL;
-END
+             WHERE h.organization_id = s.organization_id) u
+     WHERE s.organization_id = ANY (p_organization_ids)
+       AND u.requests >= s.unsettled_requests
+$$;
+
+CREATE OR REPLACE FUNCTION alert_look(p_organization_ids uuid[]) RETURNS void LANGUAGE sql AS $$
+    WITH reached AS MATERIALIZED (
+        SELECT * FROM alert_reached_caps(p_organization_ids)
+         UNION ALL
+        SELECT * FROM alert_reached_credit(p_organization_ids)
+         UNION ALL
+        SELECT * FROM alert_reached_unsettled(p_organization_ids)
+    ), over AS (
+        DELETE FROM alert_reached a
+         WHERE a.organization_id = ANY (p_organization_ids)
+           AND NOT EXISTS (
+                SELECT FROM reached r
+                 WHERE r.organization_id = a.organization_id
+                   AND r.subscription_id = a.subscription_id
+                   AND r.subject = a.subject)
+    ), new AS (
+        INSERT INTO alert_reached (organization_id, subscription_id, subject)
+        SELECT organization_id, subscription_id, subject
+          FROM reached
+         ORDER BY 1, 2, 3
+        ON CONFLICT DO NOTHING
+        RETURNING organization_id, subscription_id, subject
+    )
+    INSERT INTO alert_deliveries (organization_id, id, subscription_id, type, dedup_key, details)
+    SELECT r.organization_id, alert_id(), r.subscription_id, r.type,
+           concat_ws(' ', r.subject, r.amount), r.details
+      FROM reached r
+      JOIN new USING (organization_id, subscription_id, subject)
+    ON CONFLICT DO NOTHING
 $$;
 
 -- Counts no further than the threshold, and not at all once the hour's alert exists. The hour is

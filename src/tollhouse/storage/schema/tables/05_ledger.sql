@@ -13,7 +13,6 @@ CREATE TABLE accounts (
     written_off_unknown_pico numeric(38,0) NOT NULL DEFAULT 0,
     is_alerted               boolean NOT NULL DEFAULT false,
     frozen_until             timestamptz,
-    next_alert_pico          numeric(38,0),
     CONSTRAINT accounts_reserve_nothing_negative CHECK (reserved_pico >= 0),
     CONSTRAINT accounts_never_overspent CHECK (settled_pico + reserved_pico <= ceiling_pico)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.01);
@@ -22,8 +21,6 @@ COMMENT ON COLUMN accounts.ceiling_pico IS
     ' credit; this only makes overspending impossible to store.';
 COMMENT ON COLUMN accounts.frozen_until IS
     'Until then nothing is admitted. As in organizations, here for admission alone.';
-COMMENT ON COLUMN accounts.next_alert_pico IS
-    'The lowest settled amount at which a subscription is told about the credit next.';
 
 CREATE TABLE credit_grants (
     organization_id uuid NOT NULL REFERENCES accounts,

@@ -46,6 +46,16 @@ COMMENT ON COLUMN alert_deliveries.dedup_key IS
 CREATE INDEX alert_deliveries_due ON alert_deliveries (next_attempt_at) WHERE state = 'pending';
 CREATE INDEX alert_deliveries_by_age ON alert_deliveries (raised_at);
 
+CREATE TABLE alert_reached (
+    organization_id uuid NOT NULL,
+    subscription_id uuid NOT NULL,
+    subject         text NOT NULL,
+    PRIMARY KEY (organization_id, subscription_id, subject),
+    FOREIGN KEY (organization_id, subscription_id) REFERENCES alert_subscriptions ON DELETE CASCADE
+);
+COMMENT ON TABLE alert_reached IS
+    'Thresholds that the latest look found reached, with their windows. They are told once.';
+
 CREATE TABLE alert_hours (
     organization_id uuid PRIMARY KEY,
     hour            timestamptz NOT NULL,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-TESTS_LINES_MAX = 114_549
+TESTS_LINES_MAX = 113_022
 """Lower it with each change that removes tests."""
 AREAS: Final = {
     "src/tollhouse": ".py",

@@ -28,7 +28,49 @@ class Plant:
         return f"{self.contract}: {self.line} in {self.module}"
 
 
+LIBRARIES = {
+    "driver": "asyncpg",
+    "redis": "redis",
+    "server": "uvicorn",
+    "ciphers": "cryptography",
+    "upstreams": "httptools",
+    "tracing": "opentelemetry",
+    "parquet": "pyarrow",
+}
+ELSEWHERE = ("admin", "inference.responses", "policies")
+"""The first package does not exist."""
 PLANTS = [
+    *(
+        Plant(
+            contract=contract,
+            module=f"{place.replace('.', '/')}/planted.py",
+            line=f"import {library}",
+            named=f"tollhouse.{place}.planted -> {library}",
+        )
+        for contract, library in LIBRARIES.items()
+        for place in ELSEWHERE
+    ),
+    *(
+        Plant(
+            contract="pure",
+            module=f"{place.replace('.', '/')}/{module}.py",
+            line="import socket",
+            named=f"tollhouse.{place}.{module} -> socket",
+        )
+        for place, module in (("admin.projects", "rules"), ("inference.responses", "types"))
+    ),
+    Plant(
+        contract="stores",
+        module="admin/projects/store.py",
+        line="",
+        named="tollhouse.api.reading_admin -> tollhouse.admin.projects.store",
+    ),
+    Plant(
+        contract="stores",
+        module="api/reading_admin.py",
+        line="import tollhouse.admin.projects.store",
+        named="tollhouse.api.reading_admin -> tollhouse.admin.projects.store",
+    ),
     Plant(
         contract="parquet",
         module="reports/planted.py",
@@ -169,8 +211,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     shutil.copy(CONTRACTS, folder)
     for plant in PLANTS:
         module = package / plant.module
-        module.parent.mkdir(exist_ok=True)
-        (module.parent / "__init__.py").touch()
+        module.parent.mkdir(parents=True, exist_ok=True)
+        for above in module.relative_to(package).parents:
+            (package / above / "__init__.py").touch()
         with module.open("a", encoding="utf-8") as file:
             file.write(f"\n{plant.line}\n")
     done = subprocess.run(

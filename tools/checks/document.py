@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tools.checks.source import Finding
+from tools.checks.source import Finding, Findings
 
 PATH = "docs/openapi.json"
 EXCLUSIVE = "x-tollhouse-exclusive"
@@ -19,9 +19,11 @@ def read(root: Path) -> Json:
     return msgspec.json.decode((root / PATH).read_bytes(), type=Json)
 
 
-def check(document: Json) -> Iterator[Finding]:
+def check(document: Json) -> Findings:
     """Find the faults of the document, each with the place at which it stands."""
+    examined = 0
     for place, node in _objects(document, "#"):
+        examined += 1
         for message in (
             *_exclusive_defaults(node),
             *_untyped(node),
@@ -32,6 +34,7 @@ def check(document: Json) -> Iterator[Finding]:
             *_without_example(node),
         ):
             yield Finding(path=PATH, line=1, message=f"{place}: {message}")
+    return examined
 
 
 def _objects(node: object, place: str) -> Iterator[tuple[str, Json]]:

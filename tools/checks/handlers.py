@@ -1,22 +1,25 @@
 """A failure is caught by its class; only two modules catch whatever comes."""
 
 import ast
-from collections.abc import Iterator
 
-from tools.checks.source import Finding, Source
+from tools.checks.source import Findings, Source
 
 LAST_RESORTS = frozenset({("api", "edge"), ("base", "tasks")})
 MESSAGE = "catch the class of failure that you can handle; only {places} catch all"
 _PLACES = " and ".join(f"{'/'.join(place)}.py" for place in sorted(LAST_RESORTS))
 
 
-def check(source: Source) -> Iterator[Finding]:
+def check(source: Source) -> Findings:
     """Find handlers and `suppress` calls that would swallow any failure."""
     if source.module in LAST_RESORTS:
-        return
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.excepthandler | ast.Call) and _catches_all(node):
-            yield source.finding(node, MESSAGE.format(places=_PLACES))
+        return 0
+    examined = 0
+    for node in source.nodes:
+        if isinstance(node, ast.excepthandler | ast.Call):
+            examined += isinstance(node, ast.excepthandler)
+            if _catches_all(node):
+                yield source.finding(node, MESSAGE.format(places=_PLACES))
+    return examined
 
 
 def _catches_all(node: ast.excepthandler | ast.Call) -> bool:

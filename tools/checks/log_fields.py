@@ -1,21 +1,21 @@
 """A fact that a log line is given must be one that the formatter writes, or it is lost."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from tools.checks.source import Finding, Source
+from tools.checks.source import Findings, Source
 
-FORMATTER = ("observability", "log")
+FORMATTER = "Formatter"
 CONSTANT = "FIELDS"
-MESSAGE = "`{name}` is not in observability/log.py FIELDS, so the line would lose it"
+MESSAGE = "`{name}` is not in FIELDS of the log formatter, so the line would lose it"
 
 
 def written(sources: Iterable[Source]) -> frozenset[str]:
-    """The names that the formatter writes."""
+    """The names that a module with a log formatter writes."""
     return frozenset(
         element.value
         for source in sources
-        if source.module == FORMATTER
+        if any(map(_is_formatter, source.tree.body))
         for node in source.tree.body
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)
@@ -26,14 +26,23 @@ def written(sources: Iterable[Source]) -> frozenset[str]:
     )
 
 
-def check(source: Source, fields: frozenset[str]) -> Iterator[Finding]:
+def check(source: Source, fields: frozenset[str]) -> Findings:
     """Find facts in `extra` that no line would show."""
-    for node in ast.walk(source.tree):
+    examined = 0
+    for node in source.nodes:
         if (
             isinstance(node, ast.keyword)
             and node.arg == "extra"
             and isinstance(node.value, ast.Dict)
         ):
+            examined += 1
             for key in node.value.keys:
                 if isinstance(key, ast.Constant) and key.value not in fields:
                     yield source.finding(key, MESSAGE.format(name=key.value))
+    return examined
+
+
+def _is_formatter(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ClassDef) and any(
+        isinstance(base, ast.Attribute) and base.attr == FORMATTER for base in statement.bases
+    )

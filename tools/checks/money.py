@@ -4,30 +4,50 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.checks.source import Finding, Source
+from tools.checks.source import Findings, Source
 
 MONEY_PACKAGES = frozenset({"money", "ledger", "reports"})
 MONEY_NAME = re.compile(r"(^|_)(pico|amount|cost|price|credit|balance)(s|usd)?(_|$)", re.IGNORECASE)
+AMOUNT = re.compile(r"pico", re.IGNORECASE)
 CAMEL_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # What one of these holds is about another value than what surrounds it.
 _SEPARATE = (ast.stmt, ast.keyword, ast.excepthandler, ast.match_case)
 
 
-def check(source: Source) -> Iterator[Finding]:
-    """Find floats in modules about money, and beside names of money everywhere else."""
+def check(source: Source) -> Findings:
+    """Find floats in modules and functions about money, and beside names of money elsewhere."""
     is_about_money = _is_money_module(source.module)
+    inside = {
+        id(each)
+        for node in (source.nodes if AMOUNT.search(source.text) else ())
+        if _is_money_function(node)
+        for each in ast.walk(node)
+    }
+    examined = 0
     for unit in _units(source.tree):
-        if is_about_money or any(MONEY_NAME.search(name) for name in _names(unit)):
+        is_inside = is_about_money or id(unit[0]) in inside
+        if is_inside or any(MONEY_NAME.search(name) for name in _names(unit)):
+            examined += 1
             yield from (
                 source.finding(node, f"{what} near money; money is a whole number of pico-USD")
                 for node, what in _floats(unit)
             )
+    return examined
 
 
 def _is_money_module(module: tuple[str, ...]) -> bool:
     is_catalog_price = module[0] == "catalog" and module[-1].startswith(("price", "pricing"))
     return is_catalog_price or not MONEY_PACKAGES.isdisjoint(module)
+
+
+def _is_money_function(node: ast.AST) -> bool:
+    """Whether a function has an amount: as a type, a parameter or a variable."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+        AMOUNT.search(each.arg if isinstance(each, ast.arg) else each.id)
+        for each in ast.walk(node)
+        if isinstance(each, ast.arg | ast.Name)
+    )
 
 
 def _units(tree: ast.Module) -> Iterator[list[ast.AST]]:

@@ -2,9 +2,9 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from tools.checks.source import Finding, Source
+from tools.checks.source import Findings, Source
 
 SHARED = "contract"
 """A wire type may have the name of the noun that it shows."""
@@ -35,23 +35,27 @@ def classes(sources: Iterable[Source]) -> Mapping[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for source in sources:
         if source.module[0] != SHARED:
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if isinstance(node, ast.ClassDef):
                     found[node.name].append("/".join(source.module))
     return found
 
 
-def check(source: Source, defined: Mapping[str, list[str]]) -> Iterator[Finding]:
+def check(source: Source, defined: Mapping[str, list[str]]) -> Findings:
     """Find class names that are defined twice, and names that were replaced."""
     if source.module[-1] in RETIRED_MODULES:
         yield source.finding(source.tree, OLD.format(name=f"module {source.module[-1]}"))
-    for node in ast.walk(source.tree):
-        if isinstance(node, _Definition) and (name := _defined(node)) in RETIRED:
-            yield source.finding(node, OLD.format(name=name))
+    examined = 0
+    for node in source.nodes:
+        if isinstance(node, _Definition):
+            examined += isinstance(node, ast.ClassDef)
+            if _defined(node) in RETIRED:
+                yield source.finding(node, OLD.format(name=_defined(node)))
         if isinstance(node, ast.ClassDef) and source.module[0] != SHARED:
             others = [place for place in defined[node.name] if place != "/".join(source.module)]
             if others:
                 yield source.finding(node, TWICE.format(name=node.name, places=", ".join(others)))
+    return examined
 
 
 def _defined(node: _Definition) -> str | None:

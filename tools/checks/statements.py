@@ -2,8 +2,9 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
-from tools.checks.source import Finding, Source
+from tools.checks.source import Findings, Source
 
 RUNNERS = frozenset({"fetch_one", "fetch_all", "fetch_value", "execute", "execute_many"})
 STREAM_METHOD, STREAM_ARGUMENT = "stream", "rows_at_once"
@@ -14,29 +15,35 @@ that an organization's export lists. They build or pick the statement from const
 MESSAGE = "SQL must be a literal here, or a module's Final constant that is one"
 
 
-def check(source: Source) -> Iterator[Finding]:
+def check(source: Source) -> Findings:
     """Find statements that are formatted, joined, added up or passed in as mere text."""
     constants = _literal_constants(source.tree)
+    examined = 0
     for call, passed_on in _runs(source.tree, frozenset()):
+        examined += 1
         if _is_stream(call) and source.module in BUILT_FROM_CONSTANTS:
             continue
         statement = _statement(call)
         if not _is_literal(statement, constants | passed_on):
             yield source.finding(call, MESSAGE)
+    return examined
 
 
 def _runs(node: ast.AST, passed_on: frozenset[str]) -> Iterator[tuple[ast.Call, frozenset[str]]]:
     """Calls that run SQL, with the parameters there that the type checker holds to literals."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         passed_on = _literal_parameters(node)
-    if isinstance(node, ast.Call) and (_is_run(node) or _is_stream(node)):
+    if is_run(node):
         yield node, passed_on
     for child in ast.iter_child_nodes(node):
         yield from _runs(child, passed_on)
 
 
-def _is_run(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS
+def is_run(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a node runs SQL."""
+    return isinstance(node, ast.Call) and (
+        (isinstance(node.func, ast.Attribute) and node.func.attr in RUNNERS) or _is_stream(node)
+    )
 
 
 def _is_stream(call: ast.Call) -> bool:

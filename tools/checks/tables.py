@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from tools.checks.source import Finding, Source
+from tools.checks import sql
+from tools.checks.source import Finding, Findings, Source
 
 _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
@@ -83,13 +84,13 @@ EXCEPTIONS = {
 """Uses of another package's table: (package, table, read or write) and the reason."""
 
 MIGRATIONS = ("storage", "migrations")
+"""Parts of old definitions stand here, and statements that change many tables."""
 _PATTERNS = {
     "write": re.compile(
         r"\b(?:INSERT INTO|(?<!DO )(?<!FOR )(?<!KEY )UPDATE|DELETE FROM)\s+(\w+)", re.ASCII
     ),
     "read": re.compile(r"\b(?<!DELETE )(?:FROM|JOIN)\s+(\w+)", re.ASCII),
 }
-_CREATED = re.compile(r"\bCREATE TABLE (\w+)", re.ASCII)
 FORMER_NAMES = frozenset({"examinations"})
 """Tables that a later migration renamed."""
 FOREIGN = "{package} {use}s {table}, which belongs to {owner}: call {owner}, or name an exception"
@@ -99,14 +100,21 @@ NOT_NEEDED = "exception ({package}, {table}, {use}) is not needed any more: remo
 Uses = Mapping[tuple[str, str, str], str]
 
 
-def check(sources: Iterable[Source], exceptions: Uses = EXCEPTIONS) -> Iterator[Finding]:
+def check(sources: Iterable[Source], exceptions: Uses = EXCEPTIONS) -> Findings:
     """Find uses of another package's table without an exception, and exceptions without a use."""
     needed: set[tuple[str, str, str]] = set()
+    examined = 0
     for source in sources:
-        if source.module[:2] == MIGRATIONS:
-            yield from _unowned(source)
-            continue
-        for node, table, use in _uses(source):
+        statements = sql.statements(source)
+        created = [(each.node, table) for each in statements for table in sql.tables([each])]
+        yield from (
+            source.finding(node, NO_OWNER.format(table=table))
+            for node, table in created
+            if table not in OWNERS and table not in FORMER_NAMES
+        )
+        examined += len(created)
+        for node, table, use in _uses(source, statements):
+            examined += 1
             package, owner = source.module[0], OWNERS[table]
             if package == owner:
                 continue
@@ -117,22 +125,28 @@ def check(sources: Iterable[Source], exceptions: Uses = EXCEPTIONS) -> Iterator[
     for package, table, use in exceptions.keys() - needed:
         message = NOT_NEEDED.format(package=package, table=table, use=use)
         yield Finding(path="tools/checks/tables.py", line=1, message=message)
+    return examined
 
 
-def _uses(source: Source) -> Iterator[tuple[ast.Constant, str, str]]:
-    """Yield the tables in a file's text literals, with how they are used."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+def _uses(
+    source: Source, statements: Iterable[sql.Statement]
+) -> Iterator[tuple[ast.Constant, str, str]]:
+    """Yield the tables in a file's text literals, with how they are used.
+
+    Functions of the database belong to no package: they are there to join its tables. First rows
+    stand in the file that creates their table.
+    """
+    is_schema = source.is_sql and any(each.is_schema for each in statements)
+    if is_schema or source.module[:2] == MIGRATIONS:
+        return
+    schema = {id(node) for each in statements if each.is_schema for node in ast.walk(each.node)}
+    for node in source.nodes:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in schema
+        ):
             for use, pattern in _PATTERNS.items():
                 for table in pattern.findall(node.value):
                     if table in OWNERS:
                         yield node, table, use
-
-
-def _unowned(source: Source) -> Iterator[Finding]:
-    """Find tables that a migration makes and that have no owner."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for table in _CREATED.findall(node.value):
-                if table not in OWNERS and table not in FORMER_NAMES:
-                    yield source.finding(node, NO_OWNER.format(table=table))

@@ -108,6 +108,11 @@ class CoverageMap:
             yield from (test for test in row if test is not None)
 
 
+def _nodes(path: Path) -> Iterator[ast.AST]:
+    """Yield the nodes of a file of Python. Lines of SQL are not recorded."""
+    return iter(()) if path.suffix == ".sql" else ast.walk(ast.parse(path.read_bytes()))
+
+
 @cache
 def _statements(path: Path, line: int) -> tuple[tuple[int, int], ...]:
     """Return first and last lines of the statements around a line, the innermost first.
@@ -116,7 +121,7 @@ def _statements(path: Path, line: int) -> tuple[tuple[int, int], ...]:
     """
     found = [
         (node.lineno, _head_end(node))
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in _nodes(path)
         if isinstance(node, ast.stmt) and node.lineno <= line <= _head_end(node)
     ]
     return tuple(sorted(found, key=lambda span: span[1] - span[0]))
@@ -131,7 +136,7 @@ def _head_end(node: ast.stmt) -> int:
 def _lines_of_functions(path: Path) -> frozenset[int]:
     return frozenset(
         line
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in _nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for line in range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
     )
@@ -141,7 +146,7 @@ def _function(path: Path, line: int) -> range:
     """Return the lines of the innermost function around a line, none outside of all."""
     found = [
         range(min(one.lineno for one in (node, *node.decorator_list)), (node.end_lineno or 0) + 1)
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in _nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return min((one for one in found if line in one), key=len, default=range(0))

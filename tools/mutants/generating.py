@@ -7,6 +7,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, cast
 
+from tools.checks.source import split
+from tools.checks.sql import FUNCTION
 from tools.mutants import python_operators, sql_operators, targets
 from tools.mutants.mutant import Edit, Lines, Mutant, named
 from tools.mutants.python_operators import Members, Source
@@ -49,10 +51,21 @@ def _draw(seed: int, mutant: Mutant) -> bytes:
 
 def of_file(path: str, text: bytes, enumerations: dict[str, Members]) -> Iterator[Mutant]:
     """Yield the mutants of one file, in the order of their places."""
+    if path.endswith(".sql"):
+        yield from named(path, text, _of_sql(text))
+        return
     tree = ast.parse(text, filename=path)
     source = Source(text=text, lines=Lines(text), members=_members(path, tree, enumerations))
     skipped = targets.SUPERSEDED.get(path, frozenset())
     yield from named(path, text, _Finder(source, skipped).walk(tree))
+
+
+def _of_sql(text: bytes) -> Iterator[tuple[str, Edit]]:
+    """Yield the edits of a file of SQL, each with the name of the database function around it."""
+    for start, statement in split(text.decode("latin-1")):
+        name = next((name for name in FUNCTION.findall(statement)), "module")
+        for edit in sql_operators.edits(statement.encode("latin-1"), start):
+            yield name, edit
 
 
 class _Finder:

@@ -7,7 +7,8 @@ from typing import Final
 from tools.mutants.mutant import Edit
 
 SQL_BEGINS: Final = re.compile(
-    rb'^\w*["\']+\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE( OR REPLACE)? FUNCTION|ARRAY\()'
+    rb'^\w*["\']*\s*(?:--[^\n]*\n\s*)*(?:\{\w+\}\s+(FOR|WHERE|ORDER|AND|ON)'
+    rb"|SELECT|INSERT|UPDATE|DELETE|WITH|CREATE( OR REPLACE)? FUNCTION|ARRAY\()"
 )
 LUA_BEGINS: Final = re.compile(rb'^["\']+\s*local ')
 _NOT_CODE: Final = re.compile(rb"\{\{|\}\}|\{[^{}]*\}|--[^\n]*|'[^'\n]*'")
@@ -92,7 +93,7 @@ _LUA: Final[tuple[tuple[str, re.Pattern[bytes], Replacement], ...]] = (
 
 
 def edits(literal: bytes, offset: int) -> Iterator[Edit]:
-    """Yield the edits of a string literal, given with its quotes and its offset in the file."""
+    """Yield the edits of a string literal with its quotes, or of a statement of a .sql file."""
     table = _SQL if SQL_BEGINS.match(literal) else _LUA if LUA_BEGINS.match(literal) else ()
     if not table:
         return

@@ -1,9 +1,14 @@
 """What is mutated, and which folders of tests speak about it."""
 
+import ast
 import subprocess
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+from tools.checks import sql
+from tools.checks.source import Source
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = "src/tollhouse"
@@ -17,43 +22,42 @@ NOT_RECORDED: Final = ("**/test_bench*.py", "**/test_real_*.py")
 """These tests take long and run little of their own process."""
 
 _MIGRATIONS: Final = f"{PACKAGE}/storage/migrations"
+_DATABASE: Final = "database functions"
 _GROUPS: Final = {
-    "ledger": (f"{PACKAGE}/ledger/*.py",),
-    "ledger functions": (f"{_MIGRATIONS}/ledger_*.py",),
-    "limits": (f"{PACKAGE}/limits/*.py",),
-    "keys": (f"{PACKAGE}/keys/*.py",),
+    "ledger": (("ledger",), ("simulation", "ledger", "faults")),
+    "limits": (("limits",), ("simulation", "limits")),
+    "keys": (("keys",), ("identity",)),
     "policies": (
-        *(f"{PACKAGE}/{name}/*.py" for name in ("policies", "decisions")),
-        f"{PACKAGE}/evaluation/**/*.py",
+        ("policies", "decisions", "evaluation"),
+        ("simulation", "policies", "judge", "evaluation", "decisions"),
     ),
-    "inference": (f"{PACKAGE}/inference/**/*.py",),
-    "serving": (f"{PACKAGE}/serving/*.py",),
-    "backends": (f"{PACKAGE}/backends/*.py",),
-    "contract": (f"{PACKAGE}/contract/*.py",),
-    "api": (f"{PACKAGE}/api/**/*.py",),
-    "administration": tuple(
-        f"{PACKAGE}/{name}/*.py"
-        for name in (
+    "inference": (
+        ("inference",),
+        ("simulation", "inference", "evaluation", "responses", "faults"),
+    ),
+    "serving": (("serving",), ("serving", "api")),
+    "backends": (("backends",), ("backends", "inference")),
+    "contract": (("contract",), ("contract", "api")),
+    "api": (("api",), ("api", "identity", "inference")),
+    "administration": (
+        (
             *("manage", "projects", "organizations", "reports", "alerts", "activity", "catalog"),
             "console",
-        )
+        ),
+        ("tenancy", "activity", "alerts", "catalog", "reports", "identity"),
     ),
-    "command line": (f"{PACKAGE}/cli/**/*.py",),
+    "command line": (("cli",), ("cli",)),
+    _DATABASE: ((), ("simulation", "ledger", "reports", "faults")),
 }
-_FOLDERS: Final = {
-    "ledger": ("simulation", "ledger", "faults"),
-    "ledger functions": ("simulation", "ledger", "reports", "faults"),
-    "limits": ("simulation", "limits"),
-    "keys": ("identity",),
-    "policies": ("simulation", "policies", "judge", "evaluation", "decisions"),
-    "inference": ("simulation", "inference", "evaluation", "responses", "faults"),
-    "serving": ("serving", "api"),
-    "backends": ("backends", "inference"),
-    "contract": ("contract", "api"),
-    "api": ("api", "identity", "inference"),
-    "administration": ("tenancy", "activity", "alerts", "catalog", "reports", "identity"),
-    "command line": ("cli",),
-}
+"""Packages, and the folders of their tests. A package that is not named is a group by itself."""
+_NOT_MUTATED: Final = frozenset(
+    {
+        *("app", "archive", "attribution", "base", "console_access", "documentation"),
+        *("leased_jobs", "nightly_export", "observability", "pools", "sessions", "settings"),
+        *("storage", "testing"),
+    }
+)
+"""Packages and modules, but for their SQL."""
 _LEFT_OUT: Final = frozenset({"__init__.py", "errors.py"})
 """Errors are mostly sentences."""
 SUPERSEDED: Final = {
@@ -67,31 +71,54 @@ SUPERSEDED: Final = {
 
 def paths(root: Path) -> Iterator[str]:
     """Yield the files that are mutated, relative to the root."""
-    for patterns in _GROUPS.values():
-        for pattern in patterns:
-            for path in sorted(root.glob(pattern)):
-                if path.name not in _LEFT_OUT:
-                    yield path.relative_to(root).as_posix()
+    found = (path.relative_to(root).as_posix() for path in sorted((root / PACKAGE).rglob("*.*")))
+    return filter(is_mutated, found)
+
+
+def is_mutated(path: str) -> bool:
+    """Return whether a file is mutated."""
+    if Path(path).suffix not in {".py", ".sql"} or Path(path).name in _LEFT_OUT:
+        return False
+    return _is_database(path) or _package(path) not in _NOT_MUTATED
 
 
 def group(path: str) -> str:
     """Return the group that a file is in. Samples take the same share of each group."""
-    for name, patterns in _GROUPS.items():
-        if any(Path(path).match(pattern.replace("**/", "")) for pattern in patterns) or any(
-            path.startswith(pattern.partition("**")[0]) for pattern in patterns if "**" in pattern
-        ):
-            return name
-    raise LookupError(path)
+    if _is_database(path):
+        return _DATABASE
+    package = _package(path)
+    return next((name for name, (packages, _) in _GROUPS.items() if package in packages), package)
+
+
+def _is_database(path: str) -> bool:
+    return path.endswith(".sql") or path.startswith(f"{_MIGRATIONS}/ledger_")
+
+
+def _package(path: str) -> str:
+    return Path(path).with_suffix("").relative_to(PACKAGE).parts[0]
+
+
+def examined(sources: Iterable[Source]) -> Counter[str]:
+    """Return how many functions and statements of SQL each group has."""
+    counts = Counter[str]()
+    for source in sources:
+        if is_mutated(source.path):
+            functions = sum(
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in source.nodes
+            )
+            counts[group(source.path)] += functions + len(sql.statements(source))
+    return counts
 
 
 def caller(path: str) -> str | None:
-    """Return the file that calls the SQL functions of a migration."""
-    return f"{PACKAGE}/ledger/batches.py" if path.startswith(_MIGRATIONS) else None
+    """Return the file that calls most functions of the database."""
+    return f"{PACKAGE}/ledger/batches.py" if _is_database(path) else None
 
 
 def folders(path: str) -> tuple[str, ...]:
     """Return the folders of tests to run where no recorded test runs a line."""
-    return tuple(f"tests/{folder}/" for folder in _FOLDERS[group(path)])
+    _, folders = _GROUPS.get(group(path), ((), TESTS))
+    return tuple(f"tests/{folder}/" for folder in folders)
 
 
 def git(*arguments: str) -> str:

@@ -91,7 +91,7 @@ class AdminDatabase:
             request_id=call.request_id,
             now=call.now,
         )
-        async with self.pool.mutation(authority) as tx:
+        async with self.pool.mutation(authority) as tx:  # caller: its key is read again below
             await self.require_working(tx, call)
             yield tx
 

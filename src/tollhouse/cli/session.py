@@ -97,7 +97,8 @@ class Session:
     @asynccontextmanager
     async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:
         """Begin a mutation that adds to an organization. Raises if the organization is closed."""
-        async with self.database.mutation(self.authority(organization_id)) as tx:
+        authority = self.authority(organization_id)
+        async with self.database.mutation(authority) as tx:  # caller: the operator
             await organizations.require_open(tx)
             yield tx
 

@@ -19,7 +19,7 @@ async def notice(database: Database) -> None:
             is_full = await _notice_some(tx) == BATCH_MAX
 
 
-async def _notice_some(tx: Transaction) -> int:
+async def _notice_some(tx: Transaction) -> int:  # all organizations: one job logs for all
     """Log one batch and return its size. Logs before the commit: rather twice than never."""
     rows = await tx.fetch_all(
         """

@@ -44,7 +44,9 @@ _REMOVE: Final = """
 """
 
 
-async def remove_old(database: Database) -> None:
+async def remove_old(  # all organizations: retention is the deployment's
+    database: Database,
+) -> None:
     """Delete the hours of old, closed days."""
     last = None
     while True:

@@ -64,7 +64,7 @@ def open_hold(row: Row) -> OpenHold:
     )
 
 
-async def find(
+async def find(  # all organizations: deadlines are swept for all
     database: Database,
     *,
     after: datetime,

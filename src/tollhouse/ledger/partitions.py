@@ -72,7 +72,9 @@ async def _close(tx: Transaction, partition: Partition) -> bool:
     return True
 
 
-async def has_open_hold(tx: Transaction, day: date) -> bool:
+async def has_open_hold(  # all organizations: days are closed as a whole
+    tx: Transaction, day: date
+) -> bool:
     """Return whether a request of the day has no final cost yet."""
     return await tx.fetch_value(
         """
@@ -91,7 +93,9 @@ async def has_open_hold(tx: Transaction, day: date) -> bool:
     )
 
 
-async def _write_closings(tx: Transaction, day: date) -> None:
+async def _write_closings(  # all organizations: days are closed as a whole
+    tx: Transaction, day: date
+) -> None:
     await tx.execute(
         """
         INSERT INTO ledger_closings (

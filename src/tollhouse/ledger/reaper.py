@@ -55,7 +55,7 @@ class ReaperRun:
         return min(visible_until, self.now - OVERDUE_AFTER)
 
 
-async def run(database: Database) -> None:
+async def run(database: Database) -> None:  # all organizations: one job reaps for all
     """Mark overdue and orphaned holds, write off holds that are due, and count unsettled holds."""
     begun = await begin(database)
     await _mark_overdue(database, begun)

@@ -114,12 +114,14 @@ class Verifier:
                 oldest_seconds=found.oldest_age.total_seconds(),
             )
 
-    async def _claim(self) -> tuple[OrganizationId, datetime] | None:
+    async def _claim(  # all organizations: one job verifies all
+        self,
+    ) -> tuple[OrganizationId, datetime] | None:
         rows = await self._database.fetch_all(_CLAIM, VERIFIED_AGAIN_AFTER)
         return (OrganizationId(rows[0]["organization_id"]), rows[0]["begun_at"]) if rows else None
 
 
-async def state(tx: Transaction) -> VerificationState:
+async def state(tx: Transaction) -> VerificationState:  # all organizations: one job verifies all
     """Return what was found so far."""
     (row,) = await tx.fetch_all(_STATE)
     return VerificationState(differing_organizations=row["differing"], oldest_age=row["oldest_age"])

@@ -44,7 +44,9 @@ async def write_off_due(database: Database) -> None:
         after = (rows[-1]["decide_at"], rows[-1]["reservation_id"])
 
 
-async def _due(database: Database, after: tuple[datetime, UUID] | None) -> Sequence[Row]:
+async def _due(  # all organizations: one job
+    database: Database, after: tuple[datetime, UUID] | None
+) -> Sequence[Row]:
     return await database.fetch_all(
         """
         SELECT organization_id, admitted_day, reservation_id, held_pico, decide_at,

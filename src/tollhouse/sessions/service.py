@@ -55,7 +55,7 @@ async def begin(
     # Inserted last, so that no session exists whose beginning is not in every audit log.
     for organization_id, change in (*((each, _no_change) for each in others), (last, insert)):
         authority = _authority(actor_of(session), organization_id, session.created_at, request_id)
-        async with database.mutation(authority) as tx:
+        async with database.mutation(authority) as tx:  # caller: just signed in
             await change(tx)
             await _audit(tx, "session.create", session, before=None, after=_audited(session))
     return secret
@@ -76,7 +76,7 @@ async def end(
     for organization_id in session.organization_ids:
         authority = _authority(actor or actor_of(session), organization_id, now, request_id)
         with suppress(OrganizationMoving):
-            async with database.mutation(authority) as tx:
+            async with database.mutation(authority) as tx:  # caller: may always end it
                 await store.end(tx, session.id, now=now)
                 await _audit(tx, "session.end", session, before=_audited(session), after=None)
     async with database.transaction() as tx:

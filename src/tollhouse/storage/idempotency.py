@@ -135,7 +135,9 @@ async def purge(database: Database, now: datetime, *, record_days: int) -> int:
     return await in_batches(database, forget) + await in_batches(database, remove)
 
 
-async def _forget_sealed(tx: Transaction, rows_max: int, *, created_until: datetime) -> int:
+async def _forget_sealed(  # all organizations: retention
+    tx: Transaction, rows_max: int, *, created_until: datetime
+) -> int:
     return await tx.execute(
         """
         UPDATE idempotency_records
@@ -155,7 +157,9 @@ async def _forget_sealed(tx: Transaction, rows_max: int, *, created_until: datet
     )
 
 
-async def _remove(tx: Transaction, rows_max: int, *, created_until: datetime) -> int:
+async def _remove(  # all organizations: retention
+    tx: Transaction, rows_max: int, *, created_until: datetime
+) -> int:
     """Delete old records, but not one that a concurrent claim has renewed."""
     return await tx.execute(
         """

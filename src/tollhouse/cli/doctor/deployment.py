@@ -135,7 +135,7 @@ async def data_keys(operator: Session) -> Finding:
     return _overdue("data keys", rows[0]["overdue"], "data keys are older than 48 hours")
 
 
-async def sealed_values(operator: Session) -> Finding:
+async def sealed_values(operator: Session) -> Finding:  # all organizations: all of the deployment
     """Check that key values were deleted after the day in which they can be replayed."""
     created_before = operator.clock.now() - SECRET_LIFETIME - PURGE_GRACE
     rows = await operator.database.fetch_all(

@@ -143,7 +143,9 @@ def _role(master_id: str | None, configured: list[str]) -> Role:
     return Role.CURRENT if master_id == configured[0] else Role.PREVIOUS
 
 
-async def _sealed_by_day(operator: Session) -> Mapping[date, _SealedDay]:
+async def _sealed_by_day(  # all organizations: data keys are shared
+    operator: Session,
+) -> Mapping[date, _SealedDay]:
     """Count the values that can still be replayed, by the day whose data key opens them."""
     rows = await operator.database.fetch_all(
         """

@@ -203,12 +203,11 @@ async def _create_policy(operator: Session, organization_id: OrganizationId, one
         match_threshold_basis_points=None,
     )
     threshold = operator.settings.policies.default_threshold_basis_points
-    authority = operator.authority(organization_id)
-    async with operator.database.mutation(authority) as tx:
+    async with operator.database.mutation(operator.authority(organization_id)) as tx:
         policy = await policies.create(
             tx, policy_id=policy_id, name=one.name, description=one.description, content=content
         )
-    async with operator.database.mutation(authority) as tx:
+    async with operator.database.mutation(operator.authority(organization_id)) as tx:
         publication = Publish(default_threshold_basis_points=threshold)
         await policies.put_in_force(tx, policy_id, publication, revision=policy.revision)
 

@@ -40,7 +40,7 @@ nightly: ## what takes hours, each part recorded; PART="cells mutants" for some 
 status: ## when each nightly part was last green, and what has changed since
 	@$(BIN)/python -m tools.nightly status
 
-mass: ## files and lines of each package, and whether tests rose
+mass: ## what each package weighs, and whether a number is above tools/mass.json
 	@$(BIN)/python -m tools.mass
 
 test-long: ## random tests with their full counts, recorded: hours

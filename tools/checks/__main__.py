@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from tools.checks import (
+    calls,
     contracts,
     document,
     examined,
@@ -58,6 +59,7 @@ def _all(root: Path) -> Generator[Finding, None, examined.Counts]:
     checks["document"] = yield from document.check(document.read(root))
     return {
         "checks": checks,
+        "sql": calls.examined(sources),
         "contracts": contracts.examined(root, sources),
         "mutants": targets.examined(sources),
     }

@@ -92,6 +92,7 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "ledger.lost.charged(since)": [now],
         "ledger.lost.last_admission(since)": [now],
         "limits.store.save_limit(limit)": [_limit(tenant)],
+        "decisions.selecting.selecting_requests(covered)": [()],
         "decisions.store.requests_of_policy(since)": [
             decisions.DecisionCursor(day=date.min, request_id=UUID(int=0), direction="")
         ],

@@ -1,4 +1,4 @@
--- The partition of a day, made beside its parent and only then attached, which locks nobody out.
+-- The partition of a day, made beside its parent and only then attached, which makes no statement wait.
 
 CREATE OR REPLACE FUNCTION make_day_partition(p_parent text, p_day date) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- Rows that nobody may change, and the account of a new organization.
+-- Rows that no statement may change, and the account of a new organization.
 
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

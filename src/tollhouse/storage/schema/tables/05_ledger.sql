@@ -194,9 +194,9 @@ CREATE TABLE ledger_entries (
         AND cache_write_pico BETWEEN 0 AND input_pico)
 ) PARTITION BY RANGE (admitted_day);
 COMMENT ON COLUMN ledger_entries.delivered_tokens IS
-    'Counted output tokens that were sent to the caller. NULL: a hold, or nobody counted.';
+    'Counted output tokens that were sent to the caller. NULL: a hold, or not counted.';
 COMMENT ON COLUMN ledger_entries.is_estimated IS
-    'The engine reported no usage that can be believed, so Tollhouse counted it.';
+    'The engine reported no plausible usage, so Tollhouse counted it.';
 COMMENT ON COLUMN ledger_entries.operator_pays IS
     'The rule under which the operator pays for a part. NULL: the caller pays for all of it.';
 COMMENT ON COLUMN ledger_entries.cache_write_tokens IS

@@ -59,7 +59,7 @@ CREATE TABLE requests (
     PRIMARY KEY (organization_id, day, request_id)
 ) PARTITION BY RANGE (day);
 COMMENT ON COLUMN requests.day IS
-    'The UTC day in which the ID was minted: whoever knows the ID knows the partition.';
+    'The UTC day in which the ID was minted, so that an ID leads to its partition.';
 COMMENT ON COLUMN requests.is_estimated IS
     'The gateway counted part of the tokens, because the engine did not report them';
 COMMENT ON COLUMN requests.error_param IS

@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # A process that starts without compiled files compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup check affected test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-outages test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check affected test nightly status mass corpus test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-outages test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -78,6 +78,9 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_STREAMS=2000 $(LONG) tests/evaluation/test_buffered_streams.py
 	$(RECORD) TOLLHOUSE_SIMULATION_SEEDS=10000 TOLLHOUSE_SIMULATION_EVERY=1 $(LONG) tests/simulation
 	$(RECORD) $(HOSTILE)
+
+corpus: ## replay 3,200 recorded requests, and print what callers, engines, ledger or records see otherwise
+	$(BIN)/python -m tests.corpus compare
 
 simulation: ## 10,000 more seeds of the simulation, recorded, and every interruption of its scenarios
 	$(BIN)/python -m tests.simulation run --seeds 10000 --processes 2 --record

@@ -24,10 +24,22 @@ TOOL: Fields = {"type": "function", "function": FUNCTION}
 FLAT: Fields = {"type": "function", **FUNCTION}
 GIVEN: Fields = {"name": "pay", "description": "Pay it.", "input_schema": SCHEMA}
 CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"fee":1}'}}
+CALLING = said("assistant", None, tool_calls=[CALL])
 RESULT = said("tool", "Paid.", tool_call_id="c1")
 TEXT_PART = {"type": "text", "text": "%TEXT%"}
+IMAGE_PART = {"type": "image_url", "image_url": {"url": IMAGE}}
+REMOTE_PART = {"type": "image_url", "image_url": {"url": REMOTE}}
+REFUSED = said("assistant", [{"type": "refusal", "refusal": "No."}])
+CHOSEN = {"type": "function", "function": {"name": "x"}}
+NAMED_SCHEMA = {"name": "s", "schema": SCHEMA}
+PREDICTED = {"type": "content", "content": "A"}
+RULES = [said("system", "Be brief."), said("developer", "Be kind.")]
+ABSENT: Fields = {
+    "unknown-policy": {"policy_ids": ["pol_" + "0" * 32]},
+    "other-model": {"model": "corpus/absent"},
+}
 
-CHAT: dict[str, Fields] = {
+CHAT: dict[str, Fields] = ABSENT | {
     "plain": {},
     "unknown": {"frobnicate": 1},
     "unknown-in-message": {"messages": [said("user", colour="red")]},
@@ -36,25 +48,13 @@ CHAT: dict[str, Fields] = {
     "free-form": {"metadata": {"team": "roads", "n": [1, {"a": None}]}, "logit_bias": {"50": -100}},
     "tools": {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False},
     "tools-loose": {"tools": [TOOL | {"function": FUNCTION | {"parameters": LOOSE}}]},
-    "tools-misfit": {
-        "tools": [TOOL],
-        "tool_choice": {"type": "function", "function": {"name": "x"}},
-    },
-    "results": {
-        "messages": [USER, said("assistant", None, tool_calls=[CALL]), RESULT, USER],
-        "tools": [TOOL],
-    },
+    "tools-misfit": {"tools": [TOOL], "tool_choice": CHOSEN},
+    "results": {"messages": [USER, CALLING, RESULT, USER], "tools": [TOOL]},
     "functions": {"functions": [FUNCTION], "function_call": {"name": "pay"}},
-    "image": {
-        "messages": [said("user", [TEXT_PART, {"type": "image_url", "image_url": {"url": IMAGE}}])]
-    },
-    "image-remote": {
-        "messages": [said("user", [TEXT_PART, {"type": "image_url", "image_url": {"url": REMOTE}}])]
-    },
+    "image": {"messages": [said("user", [TEXT_PART, IMAGE_PART])]},
+    "image-remote": {"messages": [said("user", [TEXT_PART, REMOTE_PART])]},
     "refusal": {"messages": [USER, said("assistant", "No.", refusal="No."), USER]},
-    "refusal-part": {
-        "messages": [USER, said("assistant", [{"type": "refusal", "refusal": "No."}]), USER]
-    },
+    "refusal-part": {"messages": [USER, REFUSED, USER]},
     "choices": {"n": 2},
     "choices-many": {"n": 129},
     "logprobs": {"logprobs": True, "top_logprobs": 2},
@@ -62,9 +62,7 @@ CHAT: dict[str, Fields] = {
     "stop": {"stop": ["hills", "sea"]},
     "usage-on": {"stream_options": {"include_usage": True}},
     "usage-off": {"stream_options": {"include_usage": False}},
-    "schema": {
-        "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
-    },
+    "schema": {"response_format": {"type": "json_schema", "json_schema": NAMED_SCHEMA}},
     "json": {"response_format": {"type": "json_object"}},
     "reasoning": {"reasoning_effort": "high"},
     "sampling": {"temperature": 0.5, "top_p": 0.9, "seed": 7, "presence_penalty": -0.5},
@@ -74,42 +72,22 @@ CHAT: dict[str, Fields] = {
     "bound": {"max_tokens": 3},
     "bound-twice": {"max_tokens": 3, "max_completion_tokens": 3},
     "bound-above": {"max_completion_tokens": 5_000},
-    "cache": {
-        "prompt_cache_key": "mine",
-        "cache_salt": "salt",
-        "user": "u",
-        "safety_identifier": "s",
-    },
+    "cache": {"prompt_cache_key": "a", "cache_salt": "b", "user": "c", "safety_identifier": "d"},
     "unicode": {"messages": [said("user", UNICODE, name="r\u00f3s")]},
-    "turns": {
-        "messages": [
-            said("system", "Be brief."),
-            said("developer", "Be kind."),
-            USER,
-            EARLIER,
-            USER,
-        ]
-    },
-    "extras": {
-        "verbosity": "low",
-        "service_tier": "flex",
-        "prediction": {"type": "content", "content": "A"},
-    },
+    "turns": {"messages": [*RULES, USER, EARLIER, USER]},
+    "extras": {"verbosity": "low", "service_tier": "flex", "prediction": PREDICTED},
     "wrong-type": {"messages": "%TEXT%"},
     "store": {"store": True},
-    "unknown-policy": {"policy_ids": ["pol_" + "0" * 32]},
-    "other-model": {"model": "corpus/absent"},
 }
-ITEM = {"type": "message", **said("user", [{"type": "input_text", "text": "%TEXT%"}])}
+INPUT_TEXT = {"type": "input_text", "text": "%TEXT%"}
+ITEM = {"type": "message", **said("user", [INPUT_TEXT])}
 CALLED = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": '{"fee":1}'}
 RETURNED = {"type": "function_call_output", "call_id": "c1", "output": "Paid."}
-RESPONSES: dict[str, Fields] = {
+RESPONSES: dict[str, Fields] = ABSENT | {
     "plain": {},
     "unknown": {"frobnicate": 1},
     "unknown-in-message": {"input": [ITEM | {"colour": "red"}]},
-    "unknown-in-part": {
-        "input": [said("user", [{"type": "input_text", "text": "%TEXT%", "x": 1}])]
-    },
+    "unknown-in-part": {"input": [said("user", [INPUT_TEXT | {"x": 1}])]},
     "unknown-part": {"input": [said("user", [{"type": "hologram"}]), ITEM]},
     "free-form": {"metadata": {"team": "roads"}, "client_metadata": {"a": [1, None]}},
     "tools": {"tools": [FLAT], "tool_choice": "required", "parallel_tool_calls": False},
@@ -118,11 +96,9 @@ RESPONSES: dict[str, Fields] = {
     "tools-hosted": {"tools": [{"type": "web_search"}]},
     "results": {"input": [ITEM, CALLED, RETURNED, ITEM], "tools": [FLAT]},
     "custom": {"tools": [{"type": "custom", "name": "shell"}], "tool_choice": "auto"},
-    "image": {
-        "input": [said("user", [ITEM["content"][0], {"type": "input_image", "image_url": IMAGE}])]
-    },
+    "image": {"input": [said("user", [INPUT_TEXT, {"type": "input_image", "image_url": IMAGE}])]},
     "image-remote": {"input": [said("user", [{"type": "input_image", "image_url": REMOTE}])]},
-    "refusal": {"input": [ITEM, said("assistant", [{"type": "refusal", "refusal": "No."}]), ITEM]},
+    "refusal": {"input": [ITEM, REFUSED, ITEM]},
     "logprobs": {"include": ["message.output_text.logprobs"], "top_logprobs": 2},
     "usage-off": {"stream_options": {"include_obfuscation": False}},
     "schema": {"text": {"format": {"type": "json_schema", "name": "s", "schema": SCHEMA}}},
@@ -141,22 +117,18 @@ RESPONSES: dict[str, Fields] = {
     "bound-above": {"max_output_tokens": 5_000},
     "cache": {"prompt_cache_key": "mine", "user": "u", "safety_identifier": "s"},
     "unicode": {"input": UNICODE},
-    "turns": {
-        "instructions": "Be brief.",
-        "input": [said("developer", "Be kind."), ITEM, EARLIER, ITEM],
-    },
+    "turns": {"instructions": "Be brief.", "input": [RULES[1], ITEM, EARLIER, ITEM]},
     "extras": {"truncation": "auto", "service_tier": "flex", "text": {"verbosity": "low"}},
     "wrong-type": {"input": {"role": "user"}},
     "stored": {"previous_response_id": "resp_1"},
     "store": {"store": True},
-    "unknown-policy": {"policy_ids": ["pol_" + "0" * 32]},
-    "other-model": {"model": "corpus/absent"},
 }
 BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+REMOTE_BLOCK = {"type": "image", "source": {"type": "url", "url": REMOTE}}
 USE = {"type": "tool_use", "id": "t1", "name": "pay", "input": {"fee": 1}}
 DONE = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "Paid."}]}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "YWJj"}
-COUNT: dict[str, Fields] = {
+COUNT: dict[str, Fields] = ABSENT | {
     "plain": {},
     "unknown": {"frobnicate": 1},
     "unknown-in-message": {"messages": [said("user", colour="red")]},
@@ -165,14 +137,9 @@ COUNT: dict[str, Fields] = {
     "tools": {"tools": [GIVEN], "tool_choice": {"type": "any"}},
     "tools-loose": {"tools": [GIVEN | {"input_schema": LOOSE, "x": 1}]},
     "tools-hosted": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
-    "results": {
-        "messages": [USER, said("assistant", [USE]), said("user", [DONE, TEXT_PART])],
-        "tools": [GIVEN],
-    },
+    "results": {"messages": [USER, said("assistant", [USE]), said("user", [DONE, TEXT_PART])]},
     "image": {"messages": [said("user", [TEXT_PART, BLOCK])]},
-    "image-remote": {
-        "messages": [said("user", [{"type": "image", "source": {"type": "url", "url": REMOTE}}])]
-    },
+    "image-remote": {"messages": [said("user", [REMOTE_BLOCK])]},
     "schema": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
     "reasoning": {"thinking": {"type": "enabled", "budget_tokens": 1_024}},
     "thought": {"messages": [USER, said("assistant", [THOUGHT, TEXT_PART]), USER]},
@@ -183,7 +150,6 @@ COUNT: dict[str, Fields] = {
     "turns": {"system": [{"type": "text", "text": "Be brief."}], "messages": [USER, EARLIER, USER]},
     "extras": {"speed": "fast"},
     "wrong-type": {"messages": "%TEXT%"},
-    "other-model": {"model": "corpus/absent"},
 }
 MESSAGES: dict[str, Fields] = COUNT | {
     "free-form": {"metadata": {"user_id": "u", "a": [1]}, "diagnostics": {"b": None}},
@@ -196,7 +162,6 @@ MESSAGES: dict[str, Fields] = COUNT | {
     "bound": {"max_tokens": 3},
     "bound-above": {"max_tokens": 5_000},
     "bound-missing": {"max_tokens": None},
-    "unknown-policy": {"policy_ids": ["pol_" + "0" * 32]},
 }
 FORMS: dict[str, tuple[str, dict[str, Fields]]] = {
     "chat": ("/v1/chat/completions", CHAT),
@@ -213,22 +178,10 @@ HEADERS: dict[str, dict[str, str]] = {
     "no-key": {"authorization": ""},
     "wrong-key": {"authorization": "Bearer thk_wrong"},
     "wrong-scheme": {"authorization": "Basic %KEY%"},
-    "idempotency": {
-        "idempotency-key": "one",
-        "x-stainless-retry-count": "1",
-        "user-agent": "OpenAI/1",
-    },
-    "own-ids": {
-        "x-request-id": "mine",
-        "x-client-request-id": "mine",
-        "openai-organization": "org-1",
-    },
+    "idempotency": {"idempotency-key": "one", "x-stainless-retry-count": "1", "user-agent": "A/1"},
+    "own-ids": {"x-request-id": "a", "x-client-request-id": "b", "openai-organization": "org-1"},
     "session": {"x-session-affinity": "s-1", "x-claude-code-session-id": "s-2"},
-    "traced": {
-        "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
-        "tracestate": "a=b",
-        "baggage": "c=d",
-    },
+    "traced": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "a=b"},
     "betas": {"anthropic-version": "2023-06-01", "anthropic-beta": "output-128k-2025-02-19,x"},
     "old-version": {"anthropic-version": "1999-01-01"},
     "accepts": {"accept": "text/event-stream", "accept-encoding": "gzip, br"},

@@ -12,7 +12,7 @@ from tests.corpus import recording
 from tests.corpus.cases import CASES
 from tests.corpus.replay import observe
 from tests.support import databases
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
 
 async def _observed(names: list[str]) -> recording.Texts:
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         return await observe(url, names)
 
 

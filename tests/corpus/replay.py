@@ -28,12 +28,11 @@ from tests.support.judge import Fault, ScriptedJudge, running_judge
 from tests.support.judged_deployment import judged_by
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
+from tests.upstream.exchanges import RecordedExchange
+from tests.upstream.scripts import UpstreamScript
+from tests.upstream.upstream import ScriptedUpstream
 from tollhouse.app import connect
-from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
-from tollhouse.testing.exchanges import RecordedExchange
-from tollhouse.testing.scripts import UpstreamScript
-from tollhouse.testing.upstream import ScriptedUpstream
 
 LANES: Final = 4
 """Customers who send at the same time, each one case after the other."""
@@ -256,7 +255,7 @@ async def observe(database_url: str, names: Iterable[str]) -> dict[str, dict[str
         database = await connect(settings)
         try:
             async with running_gateway(settings) as gateway:
-                lanes = [await _lane(gateway, engines, database, settings) for _ in range(LANES)]
+                lanes = [await _lane(gateway, engines, database) for _ in range(LANES)]
                 waiting = iter(cases)
                 await asyncio.gather(*(lane.run(waiting) for lane in lanes))
             # The gateway has stopped: all holds are settled, and all records are written.
@@ -269,9 +268,8 @@ async def observe(database_url: str, names: Iterable[str]) -> dict[str, dict[str
     return {name: parts for each in found for name, parts in each.items()}
 
 
-async def _lane(gateway: Gateway, engines: Engines, database: Any, settings: Settings) -> Lane:  # noqa: ANN401 - only passed on
-    peppers = Peppers(settings.secrets.pepper_bytes())
-    org = await new_organization_fixture(database, peppers)
+async def _lane(gateway: Gateway, engines: Engines, database: Any) -> Lane:  # noqa: ANN401 - only passed on
+    org = await new_organization_fixture(database)
     lane = Lane(await customer_of(gateway, engines.primary, org), engines)
     lane.names[str(org.organization_id)] = "<organization>"
     await lane.set_up()

@@ -11,9 +11,8 @@ from tollhouse.base import redis_url
 from tollhouse.base.redis_url import RedisMode
 from tollhouse.limits.errors import CounterUnavailable
 from tollhouse.limits.redis_connection import (
-    DISCOVERY_SECONDS,
     Address,
-    client,
+    ask,
     masters,
 )
 
@@ -55,13 +54,13 @@ async def examine_group(url: str, *, patience_seconds: float) -> RedisGroupHealt
     if parsed.mode is RedisMode.CLUSTER:
         members |= {address: parsed.server(*address) for address in found}
     told = await asyncio.gather(
-        *(_asked(parsed.server(*address), address, patience_seconds) for address in found)
+        *(ask(each, parsed.server(*each), "INFO", seconds=patience_seconds) for each in found)
     )
     for answer in told:
         if isinstance(answer, str):
             raise CounterUnavailable(answer)
     pinged = await asyncio.gather(
-        *(_asked(member, address, DISCOVERY_SECONDS) for address, member in members.items())
+        *(ask(address, member, "INFO") for address, member in members.items())
     )
     return RedisGroupHealth(
         mode=parsed.mode,
@@ -73,19 +72,6 @@ async def examine_group(url: str, *, patience_seconds: float) -> RedisGroupHealt
         members=len(members),
         failures=[answer for answer in pinged if isinstance(answer, str)],
     )
-
-
-async def _asked(url: str, address: Address, seconds: float) -> dict[str, Any] | str:
-    """Return what a server says of itself, or why it does not answer."""
-    shown = f"{address[0]}:{address[1]}"
-    async with client(url, seconds) as opened:
-        try:
-            async with asyncio.timeout(seconds):
-                return await opened.info()
-        except TimeoutError:
-            return f"{shown}: no answer within {seconds:g} s"
-        except (RedisError, OSError) as failure:
-            return f"{shown}: {failure}"
 
 
 def _health(address: Address, told: Mapping[str, Any]) -> RedisHealth:

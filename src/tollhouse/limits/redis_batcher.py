@@ -108,8 +108,10 @@ class RedisBatcher:
 
     async def close(self) -> None:
         """Close the connection when Redis has answered everything, or is lost."""
-        await self.drain()
-        self._disconnect()
+        try:
+            await self.drain()
+        finally:
+            self._disconnect()
 
     def _flush(self) -> None:
         if self._deferred is not None:

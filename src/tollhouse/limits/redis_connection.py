@@ -6,18 +6,17 @@ Python for it (decision 0041).
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from ssl import SSLContext
 from typing import Any, Final, Protocol, cast
 
-from redis.asyncio import Redis, Sentinel
-from redis.asyncio.cluster import ClusterNode, NodesManager
-from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection, parse_url
+from redis.asyncio import Redis
+from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS as HASH_SLOTS
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, RedisClusterException
+from redis.exceptions import InvalidResponse, RedisError
 
 from tollhouse.base.redis_url import RedisMode, RedisUrl
 from tollhouse.limits.commands import words
@@ -28,6 +27,8 @@ DISCOVERY_SECONDS: Final = 1.0
 
 Address = tuple[str, int]
 """A host and a port."""
+NOBODY: Final = (-1, ("", 0))
+"""The epoch and the address of the master of a slot that has none."""
 
 
 class RedisTransport(Protocol):
@@ -104,41 +105,69 @@ def greeting(url: str) -> list[str]:
 async def masters(url: RedisUrl, known: Iterable[Address] = ()) -> Mapping[Address, Sequence[int]]:
     """Return the address of each master, with its hash slots. Raises RedisError if some have none.
 
-    `known` are nodes of a cluster to ask beside those of the URL.
+    All Sentinels or nodes are asked, because one that is cut off still names a master of the past:
+    the highest epoch counts. `known` are nodes of a cluster to ask beside those of the URL.
     """
-    match url.mode:
-        case RedisMode.SINGLE:
-            return {url.hosts[0]: range(HASH_SLOTS)}
-        case RedisMode.SENTINEL:
-            async with Sentinel(()) as sentinels:
-                sentinels.sentinels = [client(member) for member in url.members]
-                return {await sentinels.discover_master(url.service): range(HASH_SLOTS)}
-        case RedisMode.CLUSTER:
-            return await _owners(url, known)
-
-
-def client(url: str, seconds: float = DISCOVERY_SECONDS) -> Any:  # noqa: ANN401 - half typed
-    """Return a client of one server, Sentinel or node that does not repeat what fails."""
-    return Redis.from_url(url, **_options(seconds))  # pyright: ignore[reportUnknownMemberType] - theirs
-
-
-async def _owners(url: RedisUrl, known: Iterable[Address]) -> Mapping[Address, Sequence[int]]:
-    options: dict[str, Any] = {**parse_url(url.members[0]), **_options(DISCOVERY_SECONDS)}
-    for name in ("host", "port", "db"):
-        options.pop(name, None)
-    nodes = [ClusterNode(*address, **options) for address in {*url.hosts, *known}]
-    cluster = NodesManager(nodes, require_full_coverage=True, connection_kwargs=options)
+    if url.mode is RedisMode.SINGLE:
+        return {url.hosts[0]: range(HASH_SLOTS)}
+    asked = dict(zip(url.hosts, url.members, strict=True))
+    question = ("SENTINEL MASTER", url.service)
+    if url.mode is RedisMode.CLUSTER:
+        asked |= {address: url.server(*address) for address in known}
+        question = ("CLUSTER NODES",)
+    answers = await asyncio.gather(*(ask(*each, *question) for each in asked.items()))
+    current: list[tuple[int, Address]] = [NOBODY] * HASH_SLOTS
+    for asked_at, answer in zip(asked, answers, strict=True):
+        if not isinstance(answer, str):
+            for epoch, master, slots in _claims(url, asked_at, answer):
+                for slot in slots:
+                    current[slot] = max(current[slot], (epoch, master))
+    if missing := current.count(NOBODY):
+        failures = [answer for answer in answers if isinstance(answer, str)]
+        reason = f"{missing} of {HASH_SLOTS} hash slots have no master"
+        raise RedisConnectionError("; ".join(failures) or reason)
     owned: dict[Address, list[int]] = {}
-    try:
-        await cluster.initialize()
-        for slot, (master, *_) in cluster.slots_cache.items():
-            owned.setdefault((master.host, int(master.port)), []).append(slot)
-    except RedisClusterException as failure:
-        raise RedisConnectionError(str(failure)) from None
-    finally:
-        await cluster.aclose("startup_nodes")
-        await cluster.aclose()
+    for slot, (_, master) in enumerate(current):
+        owned.setdefault(master, []).append(slot)
     return owned
+
+
+def _claims(
+    url: RedisUrl, asked_at: Address, answer: dict[str, Any]
+) -> Iterator[tuple[int, Address, range]]:
+    """Yield epoch, address and hash slots of each master that a Sentinel or node knows."""
+    if url.mode is RedisMode.SENTINEL:
+        yield answer["config-epoch"], (answer["ip"], answer["port"]), range(HASH_SLOTS)
+        return
+    for place, node in answer.items():
+        flags = node["flags"].split(",")
+        if "master" in flags and "noaddr" not in flags:
+            # Certificates name hosts, if nodes announce them; a node may not know its own address.
+            name = node["hostname"] if url.is_encrypted and "=" not in node["hostname"] else ""
+            host, _, port = place.rpartition(":")
+            for first, *last in node["slots"]:
+                slots = range(int(first), int((last or [first])[0]) + 1)
+                yield int(node["epoch"]), (name or host or asked_at[0], int(port)), slots
+
+
+async def ask(
+    address: Address,
+    url: str,
+    *words: str,
+    seconds: float = DISCOVERY_SECONDS,
+) -> dict[str, Any] | str:
+    """Return what a server or Sentinel answers, or its address and why it does not."""
+    shown = f"{address[0]}:{address[1]}"
+    asked: Any = Redis.from_url(url, **_options(seconds))  # pyright: ignore[reportUnknownMemberType] - theirs
+    try:
+        async with asyncio.timeout(seconds):
+            return await asked.execute_command(*words)
+    except TimeoutError:
+        return f"{shown}: no answer within {seconds:g} s"
+    except (RedisError, OSError) as failure:
+        return f"{shown}: {failure}"
+    finally:
+        await asked.aclose()
 
 
 def _options(seconds: float) -> dict[str, Any]:

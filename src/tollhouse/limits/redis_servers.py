@@ -76,7 +76,7 @@ class RedisServers:
         """Follow a failover, renew the leases of running requests, use lost servers again."""
         if self._url is None:
             return
-        if self.needs_attention and self._url.mode is not RedisMode.SINGLE:
+        if self._url.mode is not RedisMode.SINGLE:
             await self._follow(self._url)
         self._stale.expire(_now_seconds())
         keys: dict[SharedLimitCounter | None, list[str]] = {}

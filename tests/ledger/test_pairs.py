@@ -18,8 +18,6 @@ PLANNED_ONCE = {
     "ledger_admit_batch",
     "ledger_settle_one",
     "ledger_settle_batch",
-    "ledger_settle_answered",
-    "ledger_settle_written",
 }
 
 
@@ -87,7 +85,7 @@ async def test_it_waits_for_a_locked_account_or_skips_it(
 
 
 async def test_no_batch_is_planned_anew(database: Database) -> None:
-    """`CREATE OR REPLACE` without the setting would take it away."""
+    """Without the setting, each batch would be planned anew."""
     rows = await database.fetch_all(
         """
         SELECT proname FROM pg_proc

@@ -74,16 +74,15 @@ SELECT count(*)
                    images, price * ((input - written) * 37501 + written * 46877),
                    price * cached * 3751, price * output * 150007, price * images * 1000003,
                    CASE WHEN images > 0 THEN price * 13 ELSE 0 END, output,
-                   is_used AND input % 3 = 0, NULL)::ledger_resolution) AS resolutions,
-               array_agg(NULL::text) AS models, array_agg(written) AS writes,
-               array_agg(price * written * 46877) AS write_picos
+                   is_used AND input % 3 = 0, NULL, NULL, written, price * written * 46877
+               )::ledger_resolution) AS resolutions
           FROM (SELECT organization_id, reservation_id, admitted_day, kind, is_used,
                        is_charged::int AS price, is_used::int * input AS input,
                        is_used::int * written AS written, is_used::int * cached AS cached,
                        is_used::int * output AS output, is_used::int * images AS images
                   FROM chosen
                  WHERE batch = $1) used) c
- CROSS JOIN LATERAL ledger_settle_written(resolutions, models, writes, write_picos, false)
+ CROSS JOIN LATERAL ledger_settle_batch(resolutions, false)
 """
 
 

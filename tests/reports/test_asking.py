@@ -44,7 +44,8 @@ SELECT 1
 _POST = """
 SELECT ledger_settle_one(
     ROW($1, $2, ($3::timestamptz AT TIME ZONE 'UTC')::date, $4, 0,
-        $5::bigint, 0, 0, 0, $6::bigint, 0, 0, 0, 0, NULL, false, NULL)::ledger_resolution)
+        $5::bigint, 0, 0, 0, $6::bigint, 0, 0, 0, 0, NULL, false, NULL, NULL, 0, 0
+    )::ledger_resolution, true)
 """
 
 

@@ -40,8 +40,8 @@ WITH open_hold AS (
      LIMIT 5000)
 SELECT count(*)
   FROM (SELECT array_agg(ROW(organization_id, reservation_id, admitted_day, 'void', 0,
-                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, NULL)::ledger_resolution
-                        ) AS resolutions
+                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, NULL, NULL, 0, 0
+                             )::ledger_resolution) AS resolutions
           FROM open_hold HAVING count(*) > 0) c
  CROSS JOIN LATERAL ledger_settle_batch(resolutions, false)
 """

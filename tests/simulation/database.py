@@ -104,10 +104,6 @@ class SimulatedTransaction:
         return []
 
 
-ROW_LENGTH = 17
-"""Of a `ledger_resolution`."""
-
-
 def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[Any], bool]:
     """Return resolutions, whether locked accounts are skipped, holds, and whether it is a retry."""
     if sql == batches._SETTLE_ONE:  # pyright: ignore[reportPrivateUsage]
@@ -118,27 +114,29 @@ def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[A
     if sql == batches._APPLY_PAIR:  # pyright: ignore[reportPrivateUsage]
         end, skips_locked, hold, _, is_retry = arguments
         return [end], skips_locked, [hold], is_retry
-    ends, skips_locked, holds, _, is_retry, *models = arguments
-    for answered in models:
-        ends = [(*end, model) for end, model in zip(ends, answered, strict=True)]
+    ends, skips_locked, holds, _, is_retry = arguments
     return ends, skips_locked, holds, is_retry
 
 
 def _resolution(*row: Any) -> Resolution:
-    """Read a row of the type `ledger_resolution`, and the model if it is another one."""
-    fields, model = row[:ROW_LENGTH], row[ROW_LENGTH:]
-    organization, reservation, day, kind, excess, *charge, delivered, is_estimated, rule = fields
+    """Read a row of the type `ledger_resolution`."""
+    organization, reservation, day, kind, excess, *charge = row[:_BEFORE_ENDS]
+    delivered, is_estimated, rule, model, writes, writes_pico = row[_BEFORE_ENDS:]
     return Resolution(
         organization_id=organization,
         reservation_id=reservation,
         admitted_day=day,
         kind=ResolutionKind(kind),
-        charge=Charge(**dict(zip(_CHARGE, cast("list[int]", charge), strict=True))),  # pyright: ignore[reportArgumentType]
+        charge=Charge(
+            cache_write_tokens=writes,
+            cache_write_pico_usd=writes_pico,
+            **dict(zip(_CHARGE, cast("list[int]", charge), strict=True)),  # pyright: ignore[reportArgumentType]
+        ),
         excess_pico_usd=excess,
         delivered_tokens=delivered,
         is_estimated=is_estimated,
         operator_pays=None if rule is None else OperatorPays(rule),
-        model=next(iter(model), None),
+        model=model,
     )
 
 
@@ -153,3 +151,4 @@ _CHARGE = (
     "image_pico_usd",
     "request_pico_usd",
 )
+_BEFORE_ENDS = 5 + len(_CHARGE)

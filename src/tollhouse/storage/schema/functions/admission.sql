@@ -71,28 +71,16 @@ BEGIN
             SELECT w.position, c.scope, c.scope_id, w.start, k.short_days, w.reserved,
                    w.available
               INTO v_cap
-              FROM (SELECT i.*) i
-             CROSS JOIN LATERAL (
-                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
-                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
-                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
-         CROSS JOIN LATERAL (VALUES
-                (1, 'organization', i.organization_id, day.month, day.start, 1),
-                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
-                (3, 'project', i.project_id, day.month, day.start, 1),
-                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
-                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
-                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
-              ) k (position, scope, scope_id, window_start, short_start, short_days)
+              FROM ledger_windows(i) k
               JOIN spending_counters c
                 ON c.organization_id = p_organization_id
                AND c.scope = k.scope
                AND c.scope_id = k.scope_id
                AND c.window_start = k.window_start
              CROSS JOIN LATERAL (VALUES
-                    (k.position, c.window_start, c.reserved_pico,
+                    (k.place, c.window_start, c.reserved_pico,
                      c.limit_pico - c.settled_pico - c.reserved_pico),
-                    (k.position + 6, k.short_start,
+                    (k.place + 6, k.short_start,
                      CASE k.short_start WHEN c.short_start THEN c.short_reserved_pico
                                         ELSE c.previous_reserved_pico END,
                      c.short_limit_pico
@@ -180,7 +168,7 @@ BEGIN
                    AND x.window_start = k.window_start
                    AND (x.limit_pico IS NULL
                         OR x.settled_pico + x.reserved_pico + i.amount_pico <= x.limit_pico)
-                   AND (x.short_start = k.short_start OR x.short_start IS NULL)
+                   AND x.short_start = k.short_start
                    AND (x.short_limit_pico IS NULL
                         OR x.short_settled_pico + x.short_reserved_pico + i.amount_pico
                            <= x.short_limit_pico)
@@ -234,41 +222,28 @@ BEGIN
     IF cardinality(p_holds) = 0 THEN
         RETURN;
     END IF;
-    IF p_skips_locked THEN
-        SELECT array_agg(a.organization_id),
-               coalesce(array_agg(a.organization_id) FILTER (
-                   WHERE a.available >= t.total AND NOT p_is_retry), '{}')
-          INTO v_locked, v_fitting
-          FROM (SELECT i.organization_id, sum(i.amount_pico) AS total
-                  FROM unnest(p_holds) i
-                 GROUP BY 1) t
-         CROSS JOIN LATERAL (
-                SELECT x.organization_id,
-                       CASE WHEN coalesce(x.frozen_until > clock_timestamp(), false) THEN -1
-                            ELSE x.credit_pico - x.settled_pico - x.reserved_pico
-                        END AS available
-                  FROM accounts x
-                 WHERE x.organization_id = t.organization_id
-                 LIMIT 1
-                   FOR UPDATE SKIP LOCKED) a;
-    ELSE
-        SELECT array_agg(a.organization_id),
-               coalesce(array_agg(a.organization_id) FILTER (
-                   WHERE a.available >= t.total AND NOT p_is_retry), '{}')
-          INTO v_locked, v_fitting
-          FROM (SELECT i.organization_id, sum(i.amount_pico) AS total
-                  FROM unnest(p_holds) i
-                 GROUP BY 1) t
-         CROSS JOIN LATERAL (
-                SELECT x.organization_id,
-                       CASE WHEN coalesce(x.frozen_until > clock_timestamp(), false) THEN -1
-                            ELSE x.credit_pico - x.settled_pico - x.reserved_pico
-                        END AS available
-                  FROM accounts x
-                 WHERE x.organization_id = t.organization_id
-                 LIMIT 1
-                   FOR UPDATE) a;
+    IF NOT p_skips_locked THEN
+        -- What waits for a lock is all of one organization.
+        PERFORM FROM accounts a
+          WHERE a.organization_id = (p_holds[1]).organization_id
+            FOR UPDATE;
     END IF;
+    SELECT array_agg(a.organization_id),
+           coalesce(array_agg(a.organization_id) FILTER (
+               WHERE a.available >= t.total AND NOT p_is_retry), '{}')
+      INTO v_locked, v_fitting
+      FROM (SELECT i.organization_id, sum(i.amount_pico) AS total
+              FROM unnest(p_holds) i
+             GROUP BY 1) t
+     CROSS JOIN LATERAL (
+            SELECT x.organization_id,
+                   CASE WHEN coalesce(x.frozen_until > clock_timestamp(), false) THEN -1
+                        ELSE x.credit_pico - x.settled_pico - x.reserved_pico
+                    END AS available
+              FROM accounts x
+             WHERE x.organization_id = t.organization_id
+             LIMIT 1
+               FOR UPDATE SKIP LOCKED) a;
 
     SELECT array_agg(d.organization_id), array_agg(c.place), array_agg(d.total),
            array_agg(d.organization_id) FILTER (WHERE c.place IS NULL OR NOT d.is_in_time)
@@ -298,8 +273,7 @@ BEGIN
                AND x.window_start = d.window_start
                AND (x.limit_pico IS NULL
                     OR x.settled_pico + x.reserved_pico + d.total <= x.limit_pico)
-               AND (x.short_start = CASE d.window_start WHEN '-infinity' THEN v_week ELSE v_day END
-                    OR x.short_start IS NULL)
+               AND x.short_start = CASE d.window_start WHEN '-infinity' THEN v_week ELSE v_day END
                AND (x.short_limit_pico IS NULL
                     OR x.short_settled_pico + x.short_reserved_pico + d.total
                        <= x.short_limit_pico)

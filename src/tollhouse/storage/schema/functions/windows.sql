@@ -35,6 +35,25 @@ CREATE OR REPLACE FUNCTION ledger_open_counters(
     ON CONFLICT DO NOTHING
 $$;
 
+-- In the order in which caps are compared.
+CREATE OR REPLACE FUNCTION ledger_windows(i ledger_hold) RETURNS TABLE (
+    place integer, scope text, scope_id uuid, window_start date, short_start date,
+    short_days integer
+) LANGUAGE sql IMMUTABLE AS $$
+    SELECT k.*
+      FROM (SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
+                   date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
+                   date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
+     CROSS JOIN LATERAL (VALUES
+            (1, 'organization', i.organization_id, day.month, day.start, 1),
+            (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
+            (3, 'project', i.project_id, day.month, day.start, 1),
+            (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
+            (5, 'api_key', i.api_key_id, day.month, day.start, 1),
+            (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
+          ) k (place, scope, scope_id, window_start, short_start, short_days)
+$$;
+
 CREATE OR REPLACE FUNCTION ledger_begin_windows(i ledger_hold) RETURNS void
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -42,19 +61,7 @@ BEGIN
     PERFORM ledger_open_counters(
             i.organization_id, array_agg(k.scope), array_agg(k.scope_id),
             array_agg(k.window_start))
-       FROM (SELECT i.*) i
-         CROSS JOIN LATERAL (
-                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
-                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
-                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
-         CROSS JOIN LATERAL (VALUES
-                (1, 'organization', i.organization_id, day.month, day.start, 1),
-                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
-                (3, 'project', i.project_id, day.month, day.start, 1),
-                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
-                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
-                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
-              ) k (position, scope, scope_id, window_start, short_start, short_days)
+       FROM ledger_windows(i) k
       WHERE NOT EXISTS (
             SELECT FROM spending_counters c
              WHERE c.organization_id = i.organization_id
@@ -72,20 +79,7 @@ BEGIN
                WHEN k.short_start - k.short_days THEN c.short_settled_pico ELSE 0 END,
            previous_reserved_pico = CASE c.short_start
                WHEN k.short_start - k.short_days THEN c.short_reserved_pico ELSE 0 END
-      FROM (SELECT k.*
-              FROM (SELECT i.*) i
-         CROSS JOIN LATERAL (
-                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
-                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
-                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
-         CROSS JOIN LATERAL (VALUES
-                (1, 'organization', i.organization_id, day.month, day.start, 1),
-                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
-                (3, 'project', i.project_id, day.month, day.start, 1),
-                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
-                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
-                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
-              ) k (position, scope, scope_id, window_start, short_start, short_days)) k
+      FROM ledger_windows(i) k
      WHERE c.organization_id = i.organization_id
        AND c.scope = k.scope
        AND c.scope_id = k.scope_id
@@ -115,20 +109,7 @@ BEGIN
            previous_reserved_pico = c.previous_reserved_pico
                + CASE k.short_start WHEN c.short_start - k.short_days THEN i.amount_pico
                                     ELSE 0 END
-      FROM (SELECT k.*
-              FROM (SELECT i.*) i
-         CROSS JOIN LATERAL (
-                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
-                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
-                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
-         CROSS JOIN LATERAL (VALUES
-                (1, 'organization', i.organization_id, day.month, day.start, 1),
-                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
-                (3, 'project', i.project_id, day.month, day.start, 1),
-                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
-                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
-                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
-              ) k (position, scope, scope_id, window_start, short_start, short_days)) k
+      FROM ledger_windows(i) k
      WHERE c.organization_id = i.organization_id
        AND c.scope = k.scope
        AND c.scope_id = k.scope_id

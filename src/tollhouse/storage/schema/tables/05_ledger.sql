@@ -57,15 +57,15 @@ CREATE TABLE spending_counters (
     ceiling_pico           numeric(38,0),
     alert_pico             numeric(38,0),
     is_alerted             boolean NOT NULL DEFAULT false,
-    short_start            date DEFAULT '-infinity',
-    short_settled_pico     numeric(38,0) DEFAULT 0,
-    short_reserved_pico    numeric(38,0) DEFAULT 0,
+    short_start            date NOT NULL DEFAULT '-infinity',
+    short_settled_pico     numeric(38,0) NOT NULL DEFAULT 0,
+    short_reserved_pico    numeric(38,0) NOT NULL DEFAULT 0,
     short_limit_pico       numeric(38,0),
     short_ceiling_pico     numeric(38,0),
     short_alert_pico       numeric(38,0),
     short_is_alerted       boolean NOT NULL DEFAULT false,
-    previous_settled_pico  numeric(38,0) DEFAULT 0,
-    previous_reserved_pico numeric(38,0) DEFAULT 0,
+    previous_settled_pico  numeric(38,0) NOT NULL DEFAULT 0,
+    previous_reserved_pico numeric(38,0) NOT NULL DEFAULT 0,
     PRIMARY KEY (organization_id, scope, scope_id, window_start),
     CONSTRAINT counters_reserve_nothing_negative CHECK (reserved_pico >= 0),
     CONSTRAINT caps_never_crossed CHECK (settled_pico + reserved_pico <= ceiling_pico),
@@ -133,8 +133,13 @@ CREATE TYPE ledger_resolution AS (
     request_pico        bigint,
     delivered_tokens    bigint,
     is_estimated        boolean,
-    operator_pays       text
+    operator_pays       text,
+    model               text,
+    cache_write_tokens  bigint,
+    cache_write_pico    bigint
 );
+COMMENT ON COLUMN ledger_resolution.model IS
+    'The model that answered, if it is not that of the hold';
 
 CREATE TABLE ledger_entries (
     organization_id      uuid NOT NULL,

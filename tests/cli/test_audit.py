@@ -25,10 +25,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator, database_url: s
     assert "is whole" in patient.bash(compare).stdout
     # The chain and its head, as if they never were.
     tamper(database_url, "DELETE FROM audit_chain; DELETE FROM audit_heads")
-    assert patient.run("audit", "verify").stdout == (
-        "Verified 1 organization. The chain of 0 audit rows is whole.\n"
-        "2 rows are older than the chain and not protected by it.\n"
-    )
+    assert "inserted" in patient.run("audit", "verify", exit_code=1).stdout
     found = patient.run("audit", "verify", "--heads", "heads.json", exit_code=1)
     assert "truncated" in found.stdout
 
@@ -52,7 +49,6 @@ def test_the_first_wrong_row_of_each_organization_is_shown(
         "sound": True,
         "organizations": 3,
         "rows": 5,
-        "unchained_rows": 0,
         "data": [],
     }
 

@@ -33,7 +33,6 @@ EXEMPT = {
 SAME_FOR_ALL = {
     "organizations.moves.retrieve": "neither of them moves",
     "storage.audit.recorded": "no change of theirs was made by a request",
-    "storage.audit_verification._newest_outside": "all their audit rows are chained",
     "organizations.store.insert": "refuses the ID of every organization that exists",
 }
 """Functions whose outcome for the tenant is the stranger's, with the reason."""

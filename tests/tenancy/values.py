@@ -100,7 +100,7 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "ledger.operations.record_decision(before)": [None],
         "storage.audit.record(before)": [None],
         "storage.audit.record(after)": [{"name": "after"}],
-        "storage.audit_verification.verify(stored)": [None],
+        "storage.audit_chain.verify(stored)": [None],
         "storage.quotas.require_room(limit)": [1],
         "storage.quotas.require_room(count)": [projects.count_active],
         "policies.sets.require_room(objection)": [sets.at_most(sets.no_check, 1)],

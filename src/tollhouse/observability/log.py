@@ -38,6 +38,8 @@ FIELDS: Final = (
     "exit_code",
     "delay_seconds",
     "count",
+    "number",
+    "sha256",
     "scope",
     "scope_id",
     "period",

@@ -1,17 +1,24 @@
 """The jobs of storage, each run by one worker at a time."""
 
+import logging
+from typing import Final
+
 from tollhouse.base.clock import Clock
-from tollhouse.storage import idempotency, partitions
+from tollhouse.storage import audit_chain, idempotency, partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import PURGE_EVERY_SECONDS, LeasedJob
 from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import Sealer
 
+logger = logging.getLogger("tollhouse.audit")
+
+LOG_HEADS_EVERY_SECONDS: Final = 3_600.0
+
 
 def jobs(
     database: Database, sealer: Sealer, clock: Clock, *, record_days: int
 ) -> tuple[LeasedJob, ...]:
-    """Return the jobs that purge idempotency records and data keys, and create partitions."""
+    """Return the jobs that purge secrets, create partitions, and log heads of audit chains."""
 
     async def purge() -> None:
         now = clock.now()
@@ -22,10 +29,18 @@ def jobs(
     async def make() -> None:
         await make_partitions(database)
 
+    async def log_heads() -> None:
+        async with database.transaction() as tx:
+            heads = await audit_chain.heads_moved(tx, seconds=2 * LOG_HEADS_EVERY_SECONDS)
+        for head in heads:
+            extra = {"organization_id": str(head.organization_id), "number": head.number}
+            logger.info("audit_head", extra={**extra, "sha256": head.hash.hex()})
+
     make_seconds = partitions.KEEP_EVERY.total_seconds()
     return (
         LeasedJob(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=purge),
         LeasedJob(name="partitions", every_seconds=make_seconds, run=make),
+        LeasedJob(name="audit-heads", every_seconds=LOG_HEADS_EVERY_SECONDS, run=log_heads),
     )
 
 

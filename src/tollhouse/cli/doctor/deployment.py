@@ -26,6 +26,7 @@ JOBS: Final = (
         "alert-retention",
         "alerts",
         "attribution-retention",
+        "audit-heads",
         "console-sessions",
         "cost-hour-retention",
         "decision-retention",

@@ -1,6 +1,7 @@
 """`tollhouse audit verify`: recompute the hash chain of every audit row."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -15,9 +16,8 @@ from tollhouse.cli import output, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.cli.verifying import Update
-from tollhouse.storage import audit_verification
-from tollhouse.storage.audit_chain import ChainHead, FirstFault
-from tollhouse.storage.audit_verification import VerifiedChain
+from tollhouse.storage import audit_chain
+from tollhouse.storage.audit_chain import ChainHead, VerifiedChain
 from tollhouse.storage.database import Database
 
 COLUMNS: Final = ("organization_id", "fault", "number", "audit_id")
@@ -29,10 +29,10 @@ StoredHeads = Mapping[OrganizationId, ChainHead]
 class ShownFault(Struct, frozen=True, kw_only=True):
     """The first wrong row of an organization's chain."""
 
-    organization_id: str
+    organization_id: UUID
     fault: str
     number: int | None
-    audit_id: str | None
+    audit_id: UUID | None
 
 
 class ShownHead(Struct, frozen=True, kw_only=True):
@@ -46,14 +46,13 @@ class ShownHead(Struct, frozen=True, kw_only=True):
 class AuditVerification(Struct, frozen=True, kw_only=True):
     """The result of a verification; `sound` means that no fault was found.
 
-    `unchained_rows` are older than the chains. `heads` are those of sound chains.
+    `heads` are those of sound chains.
     """
 
     object: Literal["audit.verification"] = "audit.verification"
     sound: bool
     organizations: int
     rows: int
-    unchained_rows: int
     data: list[ShownFault]
     heads: list[ShownHead]
 
@@ -69,14 +68,13 @@ def _stored(
     if path is None:
         return None
     try:
-        heads = msgspec.json.decode(path.read_bytes(), type=_HeadsFile).heads
         return {
             OrganizationId(head.organization_id): ChainHead(
                 organization_id=OrganizationId(head.organization_id),
                 number=head.number,
                 hash=bytes.fromhex(head.sha256),
             )
-            for head in heads
+            for head in msgspec.json.decode(path.read_bytes(), type=_HeadsFile).heads
         }
     except (ValueError, msgspec.MsgspecError) as error:
         message = f"{path} is not the output of `tollhouse audit verify --json`: {error}"
@@ -107,18 +105,12 @@ def verify(
     Changes nothing. The exit code is 1 if a row was changed, removed, added or moved. Only --heads
     finds that a whole chain was written again.
     """
-    found = verifying.run(
-        context.obj,
-        partial(_verify, organization=organization, stored=heads or {}),
-        as_json=as_json,
-    )
+    work = partial(_verify, organization=organization, stored=heads or {})
+    found = verifying.run(context.obj, work, as_json=as_json)
     if found.sound and not as_json:
         verified = output.counted(found.organizations, "organization", "organizations")
         rows = output.counted(found.rows, "audit row", "audit rows")
         click.echo(f"Verified {verified}. The chain of {rows} is whole.")
-        if found.unchained_rows:
-            older = output.counted(found.unchained_rows, "row is", "rows are")
-            click.echo(f"{older} older than the chain and not protected by it.")
     else:
         output.show_list(found, COLUMNS, as_json=as_json)
     context.exit(0 if found.sound else 1)
@@ -127,47 +119,27 @@ def verify(
 async def _verify(
     operator: Session, update: Update, *, organization: UUID | None, stored: StoredHeads
 ) -> AuditVerification:
-    chosen = await verifying.chosen(operator, organization, audit_verification.page)
+    async def verified(database: Database, organization_id: OrganizationId) -> VerifiedChain:
+        async with database.snapshot(statement_seconds=READING_SECONDS_MAX) as tx:
+            return await audit_chain.verify(tx, organization_id, stored=stored.get(organization_id))
+
+    chosen = await verifying.chosen(operator, organization, audit_chain.page)
     if organization is None:
         # A stored head may be all that is left of a chain.
         chosen += sorted(stored.keys() - set(chosen))
     chains = await verifying.verify_each(
-        operator,
-        chosen,
-        partial(_verified, stored=stored),
-        is_sound=lambda chain: chain.fault is None,
-        update=update,
+        operator, chosen, verified, is_sound=lambda chain: chain.fault is None, update=update
     )
-    faults = [chain.fault for chain in chains if chain.fault is not None]
+    faults = [ShownFault(**asdict(chain.fault)) for chain in chains if chain.fault is not None]
+    heads = [
+        ShownHead(organization_id=head.organization_id, number=head.number, sha256=head.hash.hex())
+        for head in (chain.head for chain in chains if chain.fault is None)
+        if head.number > 0
+    ]
     return AuditVerification(
         sound=not faults,
         organizations=len(chains),
         rows=sum(chain.head.number for chain in chains),
-        unchained_rows=sum(chain.unchained_rows for chain in chains),
-        data=[_shown(fault) for fault in faults],
-        heads=[_shown_head(c.head) for c in chains if c.fault is None and c.head.number > 0],
-    )
-
-
-async def _verified(
-    database: Database, organization_id: OrganizationId, *, stored: StoredHeads
-) -> VerifiedChain:
-    async with database.snapshot(statement_seconds=READING_SECONDS_MAX) as tx:
-        return await audit_verification.verify(
-            tx, organization_id, stored=stored.get(organization_id)
-        )
-
-
-def _shown(fault: FirstFault) -> ShownFault:
-    return ShownFault(
-        organization_id=str(fault.organization_id),
-        fault=fault.fault,
-        number=fault.number,
-        audit_id=None if fault.audit_id is None else str(fault.audit_id),
-    )
-
-
-def _shown_head(head: ChainHead) -> ShownHead:
-    return ShownHead(
-        organization_id=head.organization_id, number=head.number, sha256=head.hash.hex()
+        data=faults,
+        heads=heads,
     )

@@ -21,24 +21,13 @@ BEGIN
                 WHERE id = NEW.organization_id AND move_state = 'arriving') THEN
         RETURN NULL;
     END IF;
+    INSERT INTO audit_heads
+    VALUES (NEW.organization_id, 0, audit_hash(uuid_send(NEW.organization_id)))
+    ON CONFLICT DO NOTHING;
     SELECT * INTO v_head
       FROM audit_heads
      WHERE organization_id = NEW.organization_id
        FOR UPDATE;
-    IF NOT FOUND THEN
-        -- The rows of this transaction are chained next, one by one.
-        INSERT INTO audit_heads
-        SELECT NEW.organization_id, 0,
-               audit_hash(uuid_send(NEW.organization_id), int8send(count(*))), count(*)
-          FROM audit_log
-         WHERE organization_id = NEW.organization_id
-           AND xmin <> pg_current_xact_id()::xid
-        ON CONFLICT DO NOTHING;
-        SELECT * INTO v_head
-          FROM audit_heads
-         WHERE organization_id = NEW.organization_id
-           FOR UPDATE;
-    END IF;
     v_hash := audit_hash(
         v_head.hash, int8send(v_head.number + 1), uuid_send(NEW.organization_id), uuid_send(NEW.id),
         int8send((extract(epoch FROM NEW.occurred_at) * 1000000)::bigint),

@@ -21,12 +21,9 @@ CREATE TABLE audit_log (
 CREATE TABLE audit_heads (
     organization_id uuid PRIMARY KEY,
     number          bigint NOT NULL,
-    hash            bytea NOT NULL,
-    unchained_rows  bigint NOT NULL
+    hash            bytea NOT NULL
 );
 COMMENT ON TABLE audit_heads IS 'The last row of each organization''s audit chain';
-COMMENT ON COLUMN audit_heads.unchained_rows IS
-    'How many audit rows are older than the chain';
 
 CREATE TABLE audit_chain (
     organization_id uuid NOT NULL,

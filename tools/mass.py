@@ -19,6 +19,7 @@ from typing import Any, Final
 from tools.checks import sql
 from tools.checks.source import SUFFIXES as SOURCE_SUFFIXES
 from tools.checks.source import Source
+from tools.mutants import targets
 from tools.reference import guarantees
 
 ROOT: Final = Path(__file__).parents[1]
@@ -66,28 +67,43 @@ Numbers = dict[str, int]
 def measure() -> Numbers:
     """Return all numbers of the tree by their names."""
     found = Counter[str]()
-    for area, suffixes in SUFFIXES.items():
-        for path in (ROOT / area).rglob("*"):
-            if path.suffix not in suffixes or "static" in path.parts:
-                continue
-            weight = _weigh(path)
-            found.update({f"{area} {name}": weight[name] for name in MEASURES})
-            if area == PACKAGE:
-                below = path.relative_to(ROOT / area).parts
-                package = below[0] if len(below) > 1 else "*"
-                found.update({f"{area}/{package} {name}": weight[name] for name in MEASURES})
+    paths = _paths()
+    for path in paths:
+        area = next((each for each in SUFFIXES if path.is_relative_to(ROOT / each)), "")
+        if path.suffix not in SUFFIXES.get(area, ()):
+            continue
+        weight = _weigh(path)
+        found.update({f"{area} {name}": weight[name] for name in MEASURES})
+        if area == PACKAGE:
+            below = path.relative_to(ROOT / area).parts
+            package = below[0] if len(below) > 1 else "*"
+            found.update({f"{area}/{package} {name}": weight[name] for name in MEASURES})
     sources = [
-        _source(path) for path in (ROOT / PACKAGE).rglob("*.*") if path.suffix in SOURCE_SUFFIXES
+        _source(path)
+        for path in paths
+        if path.is_relative_to(ROOT / PACKAGE) and path.suffix in SOURCE_SUFFIXES
     ]
     for name, term in TERMS.items():
         found[f"files with {name}"] = sum(term.search(each.text) is not None for each in sources)
     blocks = Counter(block for source in sources for block in _blocks(source))
     found[f"equal blocks of {BLOCK} statements or lines of SQL"] = blocks.total() - len(blocks)
-    tests = list((ROOT / "tests").rglob("test_*.py"))
+    tests = [
+        path
+        for path in paths
+        if path.is_relative_to(ROOT / "tests")
+        and path.name.startswith("test_")
+        and path.suffix == ".py"
+    ]
     found["test files that import internals"] = sum(map(_imports_internals, tests))
     for name, proofs in guarantees.marked(ROOT / "tests").items():
         found[f"{PROOFS}{name}"] = len(proofs)
     return dict(sorted(found.items()))
+
+
+def _paths() -> list[Path]:
+    """Return the files that git tracks or would: what a build leaves behind weighs nothing."""
+    listed = targets.git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [path for name in listed.split("\0") if (path := ROOT / name).is_file()]
 
 
 def worse(now: Numbers, bounds: Numbers) -> list[str]:

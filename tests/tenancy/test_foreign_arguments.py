@@ -7,6 +7,7 @@ else the arguments would prove nothing.
 """
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -14,7 +15,10 @@ import pytest_asyncio
 from tests.support import seeds
 from tests.tenancy import scoped_functions
 from tests.tenancy.parties import Parties, meeting
+from tools.checks import tenancy
+from tools.checks.source import read
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EXEMPT = {
@@ -36,6 +40,8 @@ SAME_FOR_ALL = {
     "organizations.store.insert": "refuses the ID of every organization that exists",
 }
 """Functions whose outcome for the tenant is the stranger's, with the reason."""
+METHODS = {"ledger.verifier.verify": "stores what `ledger.verification.verify_new` found"}
+"""Methods with SQL of tenants: this test calls functions of modules alone."""
 FUNCTIONS = {function.name: function for function in scoped_functions.found()}
 CALLED = [name for name in FUNCTIONS if name not in EXEMPT]
 
@@ -58,6 +64,19 @@ async def test_a_stranger_finds_and_touches_nothing_of_a_tenant(
     assert [outcome.touched for outcome in found] == [frozenset()] * len(found)
     assert found == await parties.strangers(places.alone, function)
     assert await parties.is_of_use(function, found) is (function.name not in SAME_FOR_ALL)
+
+
+async def test_every_function_with_sql_of_tenants_is_called() -> None:
+    sources = list(read(ROOT))
+    tenants = tenancy.tenancy(sources)
+    with_sql = {
+        ".".join((*(part for part in source.module if part != "__init__"), function.name))
+        for source in sources
+        for function, is_exempt in tenancy.functions(source, tenants)
+        if not is_exempt
+    }
+
+    assert with_sql - FUNCTIONS.keys() <= METHODS.keys()
 
 
 async def test_every_exemption_is_of_a_function_that_exists() -> None:

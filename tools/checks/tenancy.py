@@ -71,16 +71,11 @@ def _carriers(source: Source) -> Iterator[str]:
 def check(source: Source, tenants: Tenancy) -> Findings:
     """Find functions and statements that could touch rows of any organization."""
     examined = 0
-    names = tenants.constants[source.module] | set(_imported(source, tenants))
-    found = [each for each in sql.statements(source) if _is_tenants(each, tenants.relations)]
-    literals = {id(each.node) for each in found if not each.is_schema}
-    for function in _functions(source.tree.body):
-        if any(id(node) in literals or _name(node) in names for node in ast.walk(function)):
-            examined += 1
-            is_exempt = EXEMPTION.search(source.lines[function.lineno - 1])
-            if not (is_exempt or _is_scoped(function, tenants.carriers)):
-                yield source.finding(function, MESSAGE.format(name=function.name))
-    for each in found:
+    for function, is_exempt in functions(source, tenants):
+        examined += 1
+        if not (is_exempt or _is_scoped(function, tenants.carriers)):
+            yield source.finding(function, MESSAGE.format(name=function.name))
+    for each in sql.statements(source):
         if each.is_function or (source.is_sql and not each.is_schema):
             if tenants.relations.isdisjoint(each.tables):
                 continue
@@ -88,6 +83,19 @@ def check(source: Source, tenants: Tenancy) -> Findings:
             if COLUMN not in each.text and not EXEMPTION.search(each.text):
                 yield source.finding(each.node, UNSCOPED)
     return examined
+
+
+def functions(source: Source, tenants: Tenancy) -> Iterator[tuple[Function, bool]]:
+    """Yield functions and methods with SQL of tenants, and whether each says why it is for all."""
+    names = tenants.constants[source.module] | set(_imported(source, tenants))
+    literals = {
+        id(each.node)
+        for each in sql.statements(source)
+        if _is_tenants(each, tenants.relations) and not each.is_schema
+    }
+    for function in _functions(source.tree.body):
+        if any(id(node) in literals or _name(node) in names for node in ast.walk(function)):
+            yield function, EXEMPTION.search(source.lines[function.lineno - 1]) is not None
 
 
 def _relations(found: list[sql.Statement]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from tollhouse import pools
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.alerts.delivery import LOOK_AT_BACKENDS_EVERY_SECONDS, BackendWatch
-from tollhouse.api import errors
+from tollhouse.api import admin_routes, errors
 from tollhouse.api import routes as given_routes
 from tollhouse.api.access import AccessControl
 from tollhouse.api.admin_database import AdminDatabase
@@ -43,6 +43,7 @@ from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.verifier import SHOW_EVERY, Verifier
 from tollhouse.limits import limiter
 from tollhouse.limits.limiter import Limiter
+from tollhouse.manage import alert_routes
 from tollhouse.manage import routes as manage_routes
 from tollhouse.manage.alerts import AlertDestinations
 from tollhouse.manage.policies import PublicationRules
@@ -256,15 +257,12 @@ class Application:
             catalog=self._catalog, is_model_ready=self._inference.model_resolver.is_model_ready
         )
         given = given_routes.routes(
-            database,
-            reports,
-            cell=settings.keys.cell,
-            quotas=quotas,
             models=models,
             token_counter=self._inference.token_counter,
             messages_under_v1=settings.compatibility.messages_under_v1,
             accepts_own_answers=settings.compatibility.accepts_own_answers,
         )
+        given_admin = admin_routes.routes(database, reports, cell=settings.keys.cell, quotas=quotas)
         alerts = AlertDestinations(
             networks=settings.alerts.networks(),
             email_domains=settings.alerts.email_domains,
@@ -284,7 +282,7 @@ class Application:
             models=models,
             is_sandbox=settings.ledger.is_sandbox,
         )
-        return given + managed + manage_routes.alert_routes(database, alerts)
+        return given + given_admin + managed + alert_routes.routes(database, alerts)
 
     def _make_edge(self) -> Edge:
         settings = self._settings

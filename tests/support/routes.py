@@ -4,8 +4,10 @@ import inspect
 from collections.abc import Callable
 from unittest.mock import MagicMock
 
+from tollhouse.api import admin_routes
 from tollhouse.api import routes as given
 from tollhouse.api.router import Route
+from tollhouse.manage import alert_routes
 from tollhouse.manage import routes as managed
 
 
@@ -16,4 +18,8 @@ def table(routes: Callable[..., tuple[Route, ...]], **chosen: object) -> tuple[R
     return routes(**made | chosen)
 
 
-ROUTES = table(given.routes) + table(managed.routes) + table(managed.alert_routes)
+ROUTES = tuple(
+    route
+    for package in (given, admin_routes, managed, alert_routes)
+    for route in table(package.routes)
+)

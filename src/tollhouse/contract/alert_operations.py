@@ -4,6 +4,7 @@ from functools import partial
 
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import alerts, listing
+from tollhouse.contract.command import Command, Words
 from tollhouse.contract.operation import declare
 
 _SUBSCRIPTIONS = "/manage/v1/organization/alert_subscriptions"
@@ -19,6 +20,12 @@ LIST_ALERT_SUBSCRIPTIONS = _read(
     "OQ-143",
     query=listing.ListQuery,
     result=alerts.AlertSubscriptionList,
+    command=Command(
+        "alerts list",
+        "List who is told about what.",
+        example="--json",
+        columns="id name url emails cap_percents credit_percents backend_down",
+    ),
 )
 """In order of creation, without secrets."""
 CREATE_ALERT_SUBSCRIPTION = _write(
@@ -29,6 +36,16 @@ CREATE_ALERT_SUBSCRIPTION = _write(
     body=alerts.SetAlertSubscription,
     result=alerts.AlertSubscription,
     creates_idempotently=True,
+    command=Command(
+        "alerts create",
+        (
+            "Subscribe a URL or e-mail addresses to alerts.\n\nThe secret that signs webhooks "
+            "is shown only here."
+        ),
+        example="finance --email a@b.example --cap-percent 80",
+        arguments="name",
+        is_creation=True,
+    ),
 )
 """The `secret` that signs webhooks is in this answer, and for 24 hours in a repetition with the
 same `Idempotency-Key`."""
@@ -38,6 +55,12 @@ RETRIEVE_ALERT_SUBSCRIPTION = _read(
     "Read an alert subscription",
     "OQ-143",
     result=alerts.AlertSubscription,
+    command=Command(
+        "alerts show",
+        "Show one subscription, without its secret.",
+        example="finance",
+        arguments="alert_subscription_id",
+    ),
 )
 """Without its secret."""
 EDIT_ALERT_SUBSCRIPTION = _write(
@@ -47,6 +70,12 @@ EDIT_ALERT_SUBSCRIPTION = _write(
     "OQ-143",
     body=alerts.SetAlertSubscription,
     result=alerts.AlertSubscription,
+    command=Command(
+        "alerts edit",
+        "Replace a subscription by what is given. Its secret stays.",
+        example="finance --name finance --email a@b.example --cap-percent 95",
+        arguments="alert_subscription_id",
+    ),
 )
 """Fields that are not sent get their defaults. The secret stays."""
 DELETE_ALERT_SUBSCRIPTION = _write(
@@ -55,6 +84,13 @@ DELETE_ALERT_SUBSCRIPTION = _write(
     "Delete an alert subscription and its deliveries",
     "OQ-143",
     result=alerts.AlertSubscriptionDeleted,
+    command=Command(
+        "alerts delete",
+        "Delete a subscription. Its pending alerts are not delivered.",
+        example="finance --yes",
+        arguments="alert_subscription_id",
+        question="Delete the subscription {}?",
+    ),
 )
 """Alerts that are still being delivered are dropped."""
 ROTATE_ALERT_SECRET = _write(
@@ -65,6 +101,17 @@ ROTATE_ALERT_SECRET = _write(
     body=alerts.RotateAlertSecret,
     result=alerts.AlertSubscription,
     creates_idempotently=True,
+    command=Command(
+        "alerts rotate-secret",
+        "Replace the secret that signs webhooks.\n\nThe new secret is shown only here.",
+        example="finance",
+        arguments="alert_subscription_id",
+        words={
+            "overlap_seconds": Words(
+                "overlap-seconds", "Sign with the previous secret as well for this long."
+            ),
+        },
+    ),
 )
 """The new `secret` is in this answer. The previous one signs as well for `overlap_seconds`."""
 TEST_ALERT_SUBSCRIPTION = _write(
@@ -73,6 +120,12 @@ TEST_ALERT_SUBSCRIPTION = _write(
     "Send a test alert",
     "OQ-143",
     result=alerts.AlertDelivery,
+    command=Command(
+        "alerts test",
+        "Send a test alert, at most one each minute. A worker delivers it within seconds.",
+        example="finance",
+        arguments="alert_subscription_id",
+    ),
 )
 """Shows in its deliveries like any other."""
 RETRY_ALERT_DELIVERIES = _write(
@@ -81,6 +134,12 @@ RETRY_ALERT_DELIVERIES = _write(
     "Attempt the failed deliveries of a subscription again",
     "OQ-143",
     result=alerts.AlertSubscription,
+    command=Command(
+        "alerts retry",
+        "Attempt the failed and withheld deliveries of a subscription again.",
+        example="finance",
+        arguments="alert_subscription_id",
+    ),
 )
 """Those that failed for good and are still stored."""
 LIST_ALERT_DELIVERIES = _read(
@@ -90,5 +149,11 @@ LIST_ALERT_DELIVERIES = _read(
     "OQ-143",
     query=listing.ListQuery,
     result=alerts.AlertDeliveryList,
+    command=Command(
+        "alerts deliveries",
+        "List the latest alerts and whether they were delivered, newest first.",
+        columns="id created_at text status attempts last_error",
+        shown_max=20,
+    ),
 )
 """Newest first, with the last error of each."""

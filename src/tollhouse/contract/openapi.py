@@ -15,7 +15,6 @@ from tollhouse.contract.compat_operations import CREATE_MESSAGE
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
-from tollhouse.contract.manage_operations import EXPORT_COSTS, REPORT_COMPLETIONS, REPORT_USAGE
 from tollhouse.contract.messages import ESTIMATED_HEADER, TokenCount
 from tollhouse.contract.operation import Credential, Operation
 from tollhouse.contract.operations import (
@@ -44,6 +43,7 @@ from tollhouse.contract.parameters import (
     query_parameters,
 )
 from tollhouse.contract.policies import SELECTING_HEADER
+from tollhouse.contract.report_operations import EXPORT_COSTS, REPORT_COMPLETIONS, REPORT_USAGE
 
 SPECIFICATION_VERSION = "0.2.0"
 TAGS = {

@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Permission
+from tollhouse.contract.command import Command
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.origins import Origin
 
@@ -84,7 +85,7 @@ class Operation:
     OpenAI's SDK sends it. `creates_idempotently`: the operation takes `Idempotency-Key`, and
     demands it if it is given (OQ-95). `takes_session`: the session headers are read and checked
     (OQ-45). `result`: None for a file in CSV. `guards`: what a request of a customer key must
-    pass; `exemptions` take from all.
+    pass; `exemptions` take from all. `command`: its verb on the command line.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Operation:
     error_shape: ErrorShape = ErrorShape.OPENAI
     exemptions: tuple[Exemption, ...] = ()
     statuses: tuple[int, ...]
+    command: Command | None = None
     guards: frozenset[Guard] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +140,27 @@ class Operation:
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OperatorOperation:
+    """What only the operator may do, on a host that has the configuration.
+
+    No route serves it and no credential holds it: only the command line runs it, in its own
+    process. The fields are those of `Operation`; `path` is the place that its records name.
+    """
+
+    id: str
+    method: str
+    path: str
+    body: type[Struct] | None = None
+    query: type[Struct] | None = None
+    result: type[Struct]
+    creates_idempotently: bool = False
+    command: Command
+
+
+AnyOperation = Operation | OperatorOperation
+
+
 def declare(  # noqa: PLR0913 - everything that operations differ in
     id_: str,
     route: str,
@@ -157,6 +180,7 @@ def declare(  # noqa: PLR0913 - everything that operations differ in
     takes_session: bool = False,
     streams: bool = False,
     error_shape: ErrorShape = ErrorShape.OPENAI,
+    command: Command | None = None,
 ) -> Operation:
     """Return an operation, given its route as "METHOD /path".
 
@@ -185,6 +209,7 @@ def declare(  # noqa: PLR0913 - everything that operations differ in
         error_shape=error_shape,
         exemptions=_exemptions(generates_nothing),
         statuses=statuses or (READING if method == "GET" else WRITING),
+        command=command,
     )
 
 

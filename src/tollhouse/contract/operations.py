@@ -20,13 +20,16 @@ from tollhouse.contract import (
     manage_operations,
     messages,
     models,
+    money_operations,
     organization_operations,
     policies,
     policy_operations,
     projects,
+    report_operations,
     response_result,
     responses,
 )
+from tollhouse.contract.command import Command, Words
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.operation import (
     CHAT,
@@ -106,6 +109,19 @@ CREATE_POLICY = _policies_write(
     body=policies.CreatePolicy,
     result=policies.Policy,
     creates_idempotently=True,
+    command=Command(
+        "policy create",
+        "Create a draft. A policy applies after it is published.",
+        example='"No names" --rule "Does the text name a person?"',
+        arguments="name",
+        is_creation=True,
+        words={
+            "project_ids": Words(
+                "project",
+                "A project of the scope `projects`, by name or ID. Can be given several times.",
+            ),
+        },
+    ),
 )
 """The draft has no effect until it is published under `/manage/v1`. Send the same `Idempotency-Key`
 to repeat the request safely."""
@@ -131,6 +147,12 @@ PAUSE_POLICY = _policies_write(
     "Pause a published policy",
     body=policies.PausePolicy,
     result=policies.Policy,
+    command=Command(
+        "policy pause",
+        "Stop applying a published policy until it is resumed.",
+        example='"No names"',
+        arguments="policy_id",
+    ),
 )
 """The policy does not apply until it is resumed under `/manage/v1`. A stale `revision`, or a policy
 that is not published, is 409."""
@@ -139,6 +161,16 @@ LIST_EFFECTIVE_POLICIES = _policies_read(
     "GET /v1/organization/projects/{project_id}/effective_policies",
     "List the policies that apply to a project by themselves",
     result=policies.EffectivePolicyList,
+    command=Command(
+        "policy effective",
+        (
+            "List the policies that apply to every request of a project, in the order of "
+            "publication."
+        ),
+        example="search",
+        arguments="project_id",
+        columns="id name version direction mode scope",
+    ),
 )
 """The published policies of the organization's and the project's scope that are not paused, in
 order of publication. A request can name further ones."""
@@ -161,6 +193,13 @@ ARCHIVE_PROJECT = declare(
     tag="Projects",
     permission=Permission.PROJECTS_CREATE,
     result=projects.ProjectDeleted,
+    command=Command(
+        "project archive",
+        "Stop the keys of a project for good. Its usage stays readable.",
+        example="search",
+        arguments="project_id",
+        question="Archive project {} for good, with all its keys?",
+    ),
 )
 """Ends inference with the project's keys for good. Requests in progress end normally, and its costs
 stay. Archiving again has the same answer."""
@@ -172,6 +211,12 @@ LIST_ADMIN_KEYS = declare(
     permission=Permission.ADMIN_API_KEYS_READ,
     query=listing.AdminKeysQuery,
     result=keys.AdminKeyList,
+    command=Command(
+        "admin-key list",
+        "List the Admin keys that are not revoked.",
+        example="--json",
+        columns="id name redacted_value last_used_at expires_at",
+    ),
 )
 """Without revoked ones and without values."""
 REVOKE_ADMIN_KEY = declare(
@@ -181,6 +226,16 @@ REVOKE_ADMIN_KEY = declare(
     tag="Admin keys",
     permission=Permission.ADMIN_API_KEYS_REVOKE,
     result=keys.AdminKeyDeleted,
+    command=Command(
+        "admin-key revoke",
+        "Revoke an Admin key for good, even the last one.",
+        example="KEY_ID",
+        arguments="api_key_id",
+        question="Revoke Admin key {} for good?",
+        words={
+            "api_key_id": Words("key", "The Admin key, by name or ID."),
+        },
+    ),
 )
 """Requests with the key fail from then on. Revoking again has the same answer."""
 REPORT_COSTS = declare(
@@ -191,6 +246,13 @@ REPORT_COSTS = declare(
     permission=Permission.BILLING_READ,
     query=costs.CostsQuery,
     result=costs.CostPage,
+    command=Command(
+        "costs",
+        "Show settled costs by the UTC day on which each request was admitted.",
+        example="--from 2026-08-01 --by line_item",
+        columns="start_time project_id api_key_id line_item amount",
+        starts="30d",
+    ),
 )
 """Exact amounts of settled requests, by UTC day. Requests without a final cost are in no amount; a
 header has their number."""
@@ -200,6 +262,8 @@ MODULES: tuple[ModuleType, ...] = (
     compat_operations,
     organization_operations,
     manage_operations,
+    money_operations,
+    report_operations,
     policy_operations,
     alert_operations,
 )

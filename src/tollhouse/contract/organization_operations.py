@@ -4,6 +4,7 @@ from functools import partial
 
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import attribution, audit, keys, listing, models, organizations
+from tollhouse.contract.command import Command, Words
 from tollhouse.contract.operation import declare
 
 _ORGANIZATION = "/manage/v1/organization"
@@ -20,6 +21,11 @@ RETRIEVE_ORGANIZATION = declare(
     tag="Organization",
     permission=Permission.PROJECTS_READ,
     result=organizations.Organization,
+    command=Command(
+        "whoami",
+        "Show the organization that the command works on, and which judge the gateway has.",
+        example="--json",
+    ),
 )
 """Of the Admin key that asks."""
 LIST_ORGANIZATION_MODELS = declare(
@@ -30,6 +36,18 @@ LIST_ORGANIZATION_MODELS = declare(
     tag="Organization",
     permission=Permission.PROJECTS_READ,
     result=models.ModelList,
+    command=Command(
+        "models list",
+        (
+            "List the models of the gateway as the organization sees them, with prices per "
+            "million tokens."
+        ),
+        example="--json",
+        columns=(
+            "id is_ready access.available access.missing_requirements context_length "
+            "pricing.prompt pricing.completion"
+        ),
+    ),
 )
 """Locked ones included, whatever single projects or keys may use."""
 CREATE_ADMIN_KEY = declare(
@@ -42,6 +60,16 @@ CREATE_ADMIN_KEY = declare(
     body=keys.CreateAdminKey,
     result=keys.CreatedAdminKey,
     creates_idempotently=True,
+    command=Command(
+        "admin-key create",
+        (
+            "Create an Admin key.\n\nIts value is shown only here. A key with the permission "
+            "admin_api_keys:revoke can revoke every other Admin key."
+        ),
+        example="finance --permission billing:read",
+        arguments="name",
+        is_creation=True,
+    ),
 )
 """A key can grant only permissions that it has, and none that lives longer than itself. The `value`
 is in this answer alone, and for 24 hours in a repetition with the same `Idempotency-Key`."""
@@ -53,6 +81,15 @@ RETRIEVE_ADMIN_KEY = declare(
     tag="Admin keys",
     permission=Permission.ADMIN_API_KEYS_READ,
     result=keys.AdminKey,
+    command=Command(
+        "admin-key show",
+        "Show one Admin key, without its value.",
+        example="KEY_ID",
+        arguments="api_key_id",
+        words={
+            "api_key_id": Words("key", "The Admin key, by name or ID."),
+        },
+    ),
 )
 """Without its value. A revoked one is not found."""
 NARROW_ADMIN_KEY = declare(
@@ -64,6 +101,18 @@ NARROW_ADMIN_KEY = declare(
     permission=Permission.ADMIN_API_KEYS_REVOKE,
     body=keys.NarrowAdminKey,
     result=keys.AdminKey,
+    command=Command(
+        "admin-key narrow",
+        "Take permissions from an Admin key, for good.",
+        example="KEY_ID --permission billing:read",
+        arguments="api_key_id",
+        words={
+            "api_key_id": Words("key", "The Admin key, by name or ID."),
+            "permissions": Words(
+                "permission", "A permission that the key keeps. Can be given several times."
+            ),
+        },
+    ),
 )
 """The key keeps the permissions that are sent. It must have them, and gets none back later."""
 LIST_AUDIT = declare(
@@ -75,6 +124,13 @@ LIST_AUDIT = declare(
     permission=Permission.AUDIT_READ,
     query=listing.ListQuery,
     result=audit.AuditList,
+    command=Command(
+        "audit",
+        "Show the latest changes, newest first. --json shows the changed values as well.",
+        example="--limit 50",
+        columns="occurred_at actor action resource changes.field",
+        shown_max=20,
+    ),
 )
 """One entry for each change, by whom and from what to what, newest first."""
 RETRIEVE_ATTRIBUTION = _attribution(
@@ -84,6 +140,10 @@ RETRIEVE_ATTRIBUTION = _attribution(
     "OQ-240",
     permission=Permission.BILLING_READ,
     result=attribution.AttributionSettings,
+    command=Command(
+        "attribution show",
+        "Show which values of requests are stored.",
+    ),
 )
 """By default no values are stored."""
 SET_ATTRIBUTION = _attribution(
@@ -94,6 +154,16 @@ SET_ATTRIBUTION = _attribution(
     permission=Permission.BILLING_WRITE,
     body=attribution.SetAttribution,
     result=attribution.AttributionSettings,
+    command=Command(
+        "attribution set",
+        (
+            "Store user, safety_identifier or metadata.KEY of requests; without names, "
+            "nothing.\n\nValues may be personal data. `tollhouse usage --by user` shows costs "
+            "by them."
+        ),
+        example="user --retention-days 30",
+        arguments="dimensions",
+    ),
 )
 """From then on, costs can be grouped by the values that requests have in these fields. They may be
 personal data."""
@@ -105,5 +175,11 @@ DELETE_ATTRIBUTED_VALUE = _attribution(
     permission=Permission.BILLING_WRITE,
     body=attribution.DeleteAttributedValue,
     result=attribution.AttributedValueDeleted,
+    command=Command(
+        "attribution delete",
+        "Delete a stored value on all days. Its costs stay, as `(deleted)`.",
+        example="user alice@example.com",
+        arguments="dimension value",
+    ),
 )
 """On all days at once. Its costs stay, as `(deleted)`."""

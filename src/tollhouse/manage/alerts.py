@@ -1,8 +1,8 @@
 """Alert subscriptions: read, create, edit, delete, rotate, test, retry; and their deliveries."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from tollhouse.alerts import rules, service
@@ -90,7 +90,7 @@ class AlertHandlers:
         self, call: OperationCall[Admin, contract.RotateAlertSecret, NoQuery]
     ) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/rotate_secret"""
-        subscription_id = _subscription_id(call.path)
+        subscription_id = subscription_of(call)
         secret, sealed = await service.mint_secret(self.database.sealer, subscription_id)
         overlap = timedelta(seconds=call.body.overlap_seconds)
 
@@ -115,7 +115,7 @@ class AlertHandlers:
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         async with self.database.transaction() as tx:
-            found = await service.retrieve(tx, call.organization_id, _subscription_id(call.path))
+            found = await service.retrieve(tx, call.organization_id, subscription_of(call))
         return OperationAnswer(body=alerts_wire.subscription(found))
 
     async def edit(
@@ -124,13 +124,13 @@ class AlertHandlers:
         """PUT /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         self.destinations.check(call.body)
         async with self.database.mutation_by(call) as tx:
-            sent = alerts_wire.from_wire(tx, _subscription_id(call.path), call.body)
+            sent = alerts_wire.from_wire(tx, subscription_of(call), call.body)
             edited = await service.edit(tx, sent)
         return OperationAnswer(body=alerts_wire.subscription(edited))
 
     async def delete(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """DELETE /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
-        subscription_id = _subscription_id(call.path)
+        subscription_id = subscription_of(call)
         async with self.database.mutation_by(call) as tx:
             await service.delete(tx, subscription_id)
         deleted = contract.AlertSubscriptionDeleted(id=str(subscription_id), deleted=True)
@@ -139,13 +139,13 @@ class AlertHandlers:
     async def test(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/test"""
         async with self.database.mutation_by(call) as tx:
-            sent = await service.send_test(tx, _subscription_id(call.path))
+            sent = await service.send_test(tx, subscription_of(call))
         return OperationAnswer(body=alerts_wire.delivery(sent))
 
     async def retry(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/retry"""
         async with self.database.mutation_by(call) as tx:
-            found = await service.retry(tx, _subscription_id(call.path))
+            found = await service.retry(tx, subscription_of(call))
         return OperationAnswer(body=alerts_wire.subscription(found))
 
     async def page_of_deliveries(
@@ -170,8 +170,9 @@ async def _find(tx: Mutation, made_id: UUID) -> AlertSubscription:
     return await service.retrieve(tx, tx.organization_id, AlertSubscriptionId(made_id))
 
 
-def _subscription_id(path: Mapping[str, str]) -> AlertSubscriptionId:
-    parsed = parse_uuid(path["alert_subscription_id"])
+def subscription_of(call: OperationCall[Any, Any, Any]) -> AlertSubscriptionId:
+    """Return the subscription ID in the path. Raises `AlertSubscriptionNotFound`."""
+    parsed = parse_uuid(call.path["alert_subscription_id"])
     if parsed is None:
         raise AlertSubscriptionNotFound
     return AlertSubscriptionId(parsed)

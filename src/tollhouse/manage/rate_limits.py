@@ -20,9 +20,10 @@ from tollhouse.limits.types import LimitId, LimitOwner, LimitScope, parse_limit_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateLimitHandlers:
-    """Handlers of the operations on rate limits."""
+    """Handlers of the operations on rate limits. `owner` is whose limits they set and clear."""
 
     database: AdminDatabase
+    owner: LimitOwner = LimitOwner.ORGANIZATION
 
     async def page(self, call: OperationCall[Admin, None, ListQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/rate_limits"""
@@ -38,7 +39,7 @@ class RateLimitHandlers:
         self, call: OperationCall[Admin, contract.SetRateLimit, NoQuery]
     ) -> OperationAnswer:
         """PUT /manage/v1/organization/rate_limits"""
-        place = _place(call.organization_id, call.body)
+        place = self._place(call.organization_id, call.body)
         traffic = TrafficLimits(
             requests_per_minute=call.body.requests_per_minute,
             tokens_per_minute=call.body.tokens_per_minute,
@@ -52,29 +53,29 @@ class RateLimitHandlers:
         self, call: OperationCall[Admin, None, contract.ClearRateLimitQuery]
     ) -> OperationAnswer:
         """DELETE /manage/v1/organization/rate_limits"""
-        place = _place(call.organization_id, call.query)
+        place = self._place(call.organization_id, call.query)
         async with self.database.mutation_by(call) as tx:
             await service.clear_limit(tx, place)
         return OperationAnswer(body=contract.RateLimitDeleted(id=place.text, deleted=True))
 
-
-def _place(
-    organization_id: OrganizationId, named: contract.SetRateLimit | contract.ClearRateLimitQuery
-) -> LimitId:
-    """Return the ID of the named limit. An invalid project or key ID is answered as unknown."""
-    contract.check(named)
-    owner = LimitOwner.ORGANIZATION
-    if not isinstance(named.project_id, UnsetType):
-        project_id = parse_uuid(named.project_id)
-        if project_id is None:
-            raise LimitedProjectNotFound
-        return LimitId(scope=LimitScope.PROJECT, scope_id=project_id, owner=owner)
-    if not isinstance(named.api_key_id, UnsetType):
-        api_key_id = parse_uuid(named.api_key_id)
-        if api_key_id is None:
-            raise LimitedKeyNotFound
-        return LimitId(scope=LimitScope.KEY, scope_id=api_key_id, owner=owner)
-    return LimitId(scope=LimitScope.ORGANIZATION, scope_id=organization_id, owner=owner)
+    def _place(
+        self,
+        organization_id: OrganizationId,
+        named: contract.SetRateLimit | contract.ClearRateLimitQuery,
+    ) -> LimitId:
+        """Return the ID of the named limit. An invalid project or key ID is answered as unknown."""
+        contract.check(named)
+        if not isinstance(named.project_id, UnsetType):
+            project_id = parse_uuid(named.project_id)
+            if project_id is None:
+                raise LimitedProjectNotFound
+            return LimitId(scope=LimitScope.PROJECT, scope_id=project_id, owner=self.owner)
+        if not isinstance(named.api_key_id, UnsetType):
+            api_key_id = parse_uuid(named.api_key_id)
+            if api_key_id is None:
+                raise LimitedKeyNotFound
+            return LimitId(scope=LimitScope.KEY, scope_id=api_key_id, owner=self.owner)
+        return LimitId(scope=LimitScope.ORGANIZATION, scope_id=organization_id, owner=self.owner)
 
 
 def _cursor(after: str | UnsetType) -> LimitId | None:

@@ -25,8 +25,7 @@ from tests.support.wrong_clocks import own_clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.cli import session
 from tollhouse.cli.main import main, tollhouse
-from tollhouse.cli.organizations.org import create_organization
-from tollhouse.cli.organizations.project import create_project
+from tollhouse.cli.seeds import create_organization, create_project
 from tollhouse.cli.session import Session
 from tollhouse.projects.types import Project
 from tollhouse.settings import load

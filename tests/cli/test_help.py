@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import click
 import pytest
@@ -22,6 +23,8 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from verbs(found, (*path, name))
 
 
+HELPS = Path(__file__).with_name("help.txt")
+SEPARATOR = "=== "
 ALL_VERBS = list(verbs(tollhouse))
 
 
@@ -93,15 +96,41 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert not [name for name in modules if name.startswith("tollhouse.cli.") and "." in name[14:]]
 
 
-def test_a_verb_of_administration_imports_neither_evaluation_nor_migrations() -> None:
+def test_a_verb_imports_what_it_needs_alone() -> None:
     modules = imported("credits", "show", "--help")
 
-    assert "tollhouse.cli.ledger.credits" in modules
-    assert not modules & {"alembic", "sqlalchemy", "tollhouse.evaluation", "tollhouse.app"}
+    assert "tollhouse.cli.verbs.commands" in modules
+    assert not modules & {"alembic", "asyncpg", "sqlalchemy", "tollhouse.evaluation"}
+    assert not modules & {"rich", "tollhouse.app", "tollhouse.cli.verbs.host"}
 
 
-def test_a_verb_that_draws_nothing_does_not_import_rich() -> None:
-    modules = imported("credits", "show", "--help")
+@pytest.mark.parametrize("path", ALL_VERBS, ids=" ".join)
+def test_the_help_is_what_was_reviewed(path: tuple[str, ...]) -> None:
+    name = " ".join(("tollhouse", *path))
 
-    assert "tollhouse.cli.output" in modules
-    assert not [name for name in modules if name.partition(".")[0] == "rich"]
+    assert helps().get(name) == help_of(path), "python -m tests.cli.test_help writes help.txt"
+
+
+def help_of(path: tuple[str, ...]) -> str:
+    """The help as it is printed, whatever the terminal of the tests is."""
+    command = find(path)
+    name = " ".join(("tollhouse", *path))
+    context = click.Context(command, info_name=name, terminal_width=80, max_content_width=80)
+    return command.get_help(context).rstrip()
+
+
+def helps() -> dict[str, str]:
+    """The reviewed helps by command."""
+    parts = HELPS.read_text(encoding="utf-8").split(SEPARATOR)[1:]
+    pairs = (part.split("\n", 1) for part in parts)
+    return {name: text.strip("\n") for name, text in pairs}
+
+
+if __name__ == "__main__":
+    HELPS.write_text(
+        "".join(
+            f"{SEPARATOR}{' '.join(('tollhouse', *path))}\n\n{help_of(path)}\n\n"
+            for path in ALL_VERBS
+        ),
+        encoding="utf-8",
+    )

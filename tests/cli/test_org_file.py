@@ -1,4 +1,4 @@
-"""`tollhouse org create --file`, and the money of organizations in `org list` and `org show`."""
+"""`tollhouse org create-from`, and the money of organizations in `org list` and `org show`."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def declared(folder: Path, text: str) -> str:
 def test_a_file_makes_an_organization_with_all_its_parts(
     operator: Operator, tmp_path: Path
 ) -> None:
-    made = operator.json("org", "create", "--file", declared(tmp_path, DECLARED))
+    made = operator.json("org", "create-from", declared(tmp_path, DECLARED))
 
     org = ("--org", made["id"])
     assert [(key["type"], key["project"], key["name"]) for key in made["data"]] == [
@@ -105,8 +105,7 @@ def test_a_wrong_file_is_refused_before_anything_is_created(
     count = len(operator.json("org", "list")["data"])
     path = declared(tmp_path, DECLARED.replace(before, after))
 
-    assert said in operator.run("org", "create", "--file", path, exit_code=2).stderr
-    assert "either a name or --file" in operator.run("org", "create", exit_code=2).stderr
+    assert said in operator.run("org", "create-from", path, exit_code=2).stderr
     assert len(operator.json("org", "list")["data"]) == count
 
 
@@ -115,18 +114,18 @@ def test_a_failure_in_the_middle_leaves_nothing(operator: Operator, tmp_path: Pa
     count = len(operator.json("org", "list")["data"])
     path = declared(tmp_path, DECLARED.replace('credit = "25.5"', 'credit = "0"'))
 
-    assert operator.failure_code("org", "create", "--file", path) == "invalid_value"
+    assert operator.failure_code("org", "create-from", path) == "invalid_value"
     assert len(operator.json("org", "list")["data"]) == count
 
 
 def test_a_file_without_keys_shows_no_value(operator: Operator, tmp_path: Path) -> None:
     path = declared(tmp_path, 'name = "bare"')
 
-    printed = operator.run("org", "create", "--file", path)
+    printed = operator.run("org", "create-from", path)
 
     assert printed.stdout.startswith("Created organization ")
     assert len(printed.stdout.splitlines()) == 1
-    assert operator.json("org", "create", "--file", path)["data"] == []
+    assert operator.json("org", "create-from", path)["data"] == []
 
 
 async def spend(settings_path: Path, payer: Payer) -> None:
@@ -158,7 +157,7 @@ async def spend(settings_path: Path, payer: Payer) -> None:
 def test_the_operator_sees_what_each_organization_has_and_spent(
     operator: Operator, tmp_path: Path
 ) -> None:
-    made = operator.json("org", "create", "--file", declared(tmp_path, DECLARED))
+    made = operator.json("org", "create-from", declared(tmp_path, DECLARED))
     batch = made["data"][2]
     payer = Payer(
         OrganizationId(UUID(made["id"])),

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli.commands import Operator, refusal
+from tests.cli.commands import Operator, new_project, refusal
 from tests.cli.test_policy_trying import RULE, drafted, labelled, miscalibrated, run, write
 from tests.judge.cases import asks_for
 from tests.support.judge import Fault, ScriptedJudge
@@ -21,10 +21,8 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
 from tollhouse.cli.policy.calibrate import answered
-from tollhouse.cli.policy.draft_checks import show_verdicts
 from tollhouse.cli.policy.sample_texts import LabelledSample
 from tollhouse.cli.session import Session
-from tollhouse.contract.policy_trials import PolicyVerdict, PolicyVerdictList
 from tollhouse.decisions import store
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
 from tollhouse.evaluation.errors import FAILURES
@@ -46,26 +44,6 @@ async def told(operator: Operator, *arguments: str, exit_code: int = 0) -> str:
 
 def test_every_failure_has_a_sentence() -> None:
     assert set(FAILURES) == set(FailureReason)
-
-
-def test_an_undecided_answer_is_shown_with_its_score(capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = PolicyVerdict(
-        of="draft",
-        outcome="failed",
-        score_basis_points=6_000,
-        lowest_basis_points=4_000,
-        highest_basis_points=7_000,
-        coverage_basis_points=9_000,
-        threshold_basis_points=5_000,
-        reason="undecided",
-    )
-
-    show_verdicts(PolicyVerdictList(data=[verdict]), is_demonstration=False)
-
-    shown = capsys.readouterr().out
-    row = ["draft", "failed", "6000", "4000..7000", "9000", "5000", "undecided"]
-    assert shown.splitlines()[1].split() == row
-    assert "the threshold lies between the bounds of the score" in shown
 
 
 async def test_a_test_says_why_nothing_was_decided(patient: Operator, judge: ScriptedJudge) -> None:
@@ -265,3 +243,77 @@ def test_what_failed_is_counted_where_nothing_can_be_told(patient: Operator) -> 
     assert "Version 1: 0 scores and 2 failures in 30 days." in shown
     assert "There are no scores" in shown
     assert "matches_min" not in shown
+
+
+def test_who_publishes_what_sees_nothing_is_told(patient: Operator) -> None:
+    project = new_project(patient)
+    made = patient.json("policy", "create", "n", "--rule", RULE)["id"]
+
+    said = patient.run("policy", "publish", made).stdout
+    edit, publish = said.splitlines()[-2:]
+    assert "applies only to requests that name it in `policy_ids`" in said
+    patient.bash(edit)
+    quiet = patient.bash(publish).stdout
+
+    assert "policy_ids`" not in quiet
+    assert made in patient.run("policy", "effective", project).stdout
+
+
+def test_who_publishes_what_is_paused_is_told(patient: Operator) -> None:
+    new_project(patient)
+    scope = ("--scope", "organization")
+    made = patient.json("policy", "create", "n", "--rule", RULE, *scope)["id"]
+    applying = patient.run("policy", "publish", made).stdout
+    patient.run("policy", "pause", made)
+
+    said = patient.run("policy", "publish", made).stdout
+    resumed = patient.bash(said.splitlines()[-1]).stdout
+
+    assert "applies after you resume it" in said
+    assert "resume" not in applying
+    assert ["state", "monitoring"] in [line.split() for line in resumed.splitlines()]
+
+
+def test_a_dubious_early_end_is_warned_of(patient: Operator) -> None:
+    new_project(patient)
+    rule = "Does the answer lack a warning?"
+    made = patient.json("policy", "create", "n", "--rule", rule)["id"]
+    patient.json("policy", "edit", made, "--end-early")
+
+    warned = patient.run("policy", "publish", made).stdout
+
+    assert "Warning: the rule seems to ask whether something is missing" in warned
+    patient.json("policy", "edit", made, "--no-end-early")
+    (differing,) = patient.json("policy", "diff", made)["fields"]
+    assert (differing["field"], differing["published"]) == ("ends_answer_early", True)
+
+
+def test_a_diff_has_the_lines_of_the_rule_and_the_other_fields(patient: Operator) -> None:
+    project = new_project(patient)
+    rule = "Does the text name\na person?"
+    made = patient.json("policy", "create", "No names", "--rule", rule)["id"]
+    first = patient.json("policy", "diff", made)
+    patient.json("policy", "publish", made)
+    same = patient.run("policy", "diff", made).stdout
+    changed = ("--rule", "Does the text name\na \x1bplace?", "--scope", "projects")
+    patient.json("policy", "edit", made, *changed, "--project", project)
+    edited = patient.json("policy", "diff", made)
+
+    assert first["rule"].splitlines()[2:] == [
+        "@@ -0,0 +1,2 @@",
+        "+Does the text name",
+        "+a person?",
+    ]
+    assert [one["field"] for one in first["fields"]] == ["direction", "mode", "scope"]
+    assert same == "The draft equals the published version.\n"
+    assert edited["fields"] == [
+        {"field": "scope", "published": "unattached", "draft": "projects"},
+        {"field": "project_ids", "published": [], "draft": [project]},
+    ]
+    assert patient.run("policy", "diff", made).stdout.splitlines() == [
+        *("--- version 1", "+++ draft, revision 3", "@@ -1,2 +1,2 @@"),
+        *(" Does the text name", "-a person?", r"+a \x1bplace?", ""),
+        "field         published    draft",
+        "scope         unattached   projects",
+        f"project_ids   -            {project}",
+    ]

@@ -28,13 +28,15 @@ class Creation(Generic[T]):
     """A resource to create, and the secret that only its creator may see.
 
     `create` runs in the transaction that claims the idempotency key. `find` reads the resource
-    that an earlier request created.
+    that an earlier request created. `is_for_closed`: the operator makes it in a closed
+    organization too.
     """
 
     resource_id: UUID
     create: Callable[[Mutation], Awaitable[T]]
     find: Callable[[Mutation, UUID], Awaitable[T]]
     secret: str | None = None
+    is_for_closed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

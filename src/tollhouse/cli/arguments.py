@@ -25,6 +25,7 @@ from tollhouse.contract.decoding import decode
 
 EXPIRES_IN_DAYS_MAX: Final = 36_500
 EXAMPLE_ID: Final = "01890a5d-ac96-774b-bcce-b302099a8057"
+DEFAULT_DAYS: Final = 30
 LISTED_MAX: Final = 10_000
 """The most items that a list shows; `has_more` says whether there are more."""
 
@@ -188,6 +189,11 @@ def organization_option(command: F) -> F:
         type=IDENTIFIER,
         help="The organization's ID. Needed only if there are several.",
     )(command)
+
+
+def midnight(now: datetime) -> datetime:
+    """Return the beginning of a day."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def expiry_option(command: F) -> F:

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -13,97 +14,114 @@ from tollhouse.settings import CONFIG_PATH_VARIABLE, DEFAULT_CONFIG_PATH
 
 
 class Entry(NamedTuple):
-    """A command that is not imported yet: its module and attribute below this package."""
+    """A command that is not imported yet.
 
-    place: str
+    `place`: its module and attribute below this package, if it is written by hand. `by_hand`: the
+    places of those verbs of a noun that are not made from operations.
+    """
+
     summary: str
+    place: str = ""
+    by_hand: Mapping[str, str] = {}
 
 
-COMMANDS: Final = {
+COMMANDS: Final[Mapping[str, Entry]] = {
     "up": Entry(
-        "trial.commands:up",
         "Start a trial: a database, an engine, the gateway and an organization with example usage.",
+        "trial.commands:up",
     ),
-    "down": Entry("trial.commands:down", "Stop the trial and keep its data."),
+    "down": Entry("Stop the trial and keep its data.", "trial.commands:down"),
     "reset": Entry(
-        "trial.commands:reset",
         "Stop the trial and remove its configuration, keys, database and logs.",
+        "trial.commands:reset",
     ),
-    "init": Entry("deployment.init:command", "Set up a new deployment."),
-    "serve": Entry("deployment.serve:command", "Run the gateway."),
-    "migrate": Entry("deployment.migrate:command", "Bring the database's schema up to date."),
+    "init": Entry("Set up a new deployment.", "deployment.init:command"),
+    "serve": Entry("Run the gateway.", "deployment.serve:command"),
+    "migrate": Entry("Bring the database's schema up to date.", "deployment.migrate:command"),
     "config": Entry(
-        "deployment.config:command",
         "Check a configuration without a deployment, and compare it with another.",
+        "deployment.config:command",
     ),
-    "doctor": Entry("doctor.command:command", "Check a deployment and change nothing."),
+    "doctor": Entry("Check a deployment and change nothing.", "doctor.command:command"),
+    "login": Entry(
+        "Store the address of a gateway and an Admin key, for commands without a configuration.",
+        "verbs.login:login",
+    ),
+    "logout": Entry("Remove a stored Admin key from this machine.", "verbs.login:logout"),
+    "whoami": Entry(
+        "Show the organization that the command works on, and which judge the gateway has."
+    ),
     "org": Entry(
-        "organizations.org:command", "Create, list, suspend, close and move organizations."
+        "Create, list, suspend, close and move organizations.",
+        by_hand={
+            "create-from": "organizations.org_file:create_from",
+            "export": "moves.commands:export",
+            "import": "moves.commands:import_",
+            "release": "moves.commands:release",
+            "activate": "moves.commands:activate",
+            "cancel-move": "moves.commands:cancel_move",
+            "routes": "moves.commands:routes",
+        },
     ),
-    "project": Entry(
-        "organizations.project:command",
-        "Create, list, rename and archive projects, and choose their models.",
-    ),
+    "project": Entry("Create, list, rename and archive projects, and choose their models."),
     "key": Entry(
-        "keys.project_keys:command",
         "Create, list, rotate and revoke project keys.",
     ),
-    "admin-key": Entry("keys.admin_keys:command", "Create, list and revoke Admin keys."),
-    "session": Entry(
-        "organizations.console_sessions:command", "List sessions of the console, and end them."
-    ),
+    "admin-key": Entry("Create, list, narrow and revoke Admin keys."),
+    "session": Entry("List sessions of the console, and end them."),
     "secrets": Entry(
-        "keys.secrets:command",
         "Replace the master secret, and show what still needs the previous one.",
+        "keys.secrets:command",
     ),
-    "policy": Entry("policy.commands:command", "Write, test, publish, pause and list policies."),
-    "credits": Entry("ledger.credits:command", "Grant credit and show the balance."),
+    "policy": Entry(
+        "Write, test, publish, pause and list policies.",
+        by_hand={
+            "diff": "policy.difference:diff",
+            "backtest": "policy.backtest:backtest",
+            "calibrate": "policy.calibrate:calibrate",
+            "whatif": "policy.whatif:whatif",
+        },
+    ),
+    "rule": Entry("Try a rule that is not part of a policy yet."),
+    "credits": Entry("Show the balance, and grant credit."),
     "caps": Entry(
-        "ledger.caps:command",
-        "Cap spending of an organization, project or key, by day, week, month or in all.",
+        "Cap spending of an organization, project or key, by day, week, month or in all."
     ),
     "alerts": Entry(
-        "organizations.alerts:command",
-        "Tell a URL or e-mail addresses about caps, credit, policies, holds and backends.",
+        "Tell a URL or e-mail addresses about caps, credit, policies, holds and backends."
     ),
     "limits": Entry(
-        "organizations.limits:command",
         "Limit requests per minute, tokens per minute and concurrent requests.",
     ),
-    "costs": Entry(
-        "ledger.costs:command",
-        "Show settled costs by the UTC day on which each request was admitted.",
+    "costs": Entry("Show settled costs by the UTC day on which each request was admitted."),
+    "usage": Entry("Show tokens, requests and their cost by hour or day."),
+    "attribution": Entry("Store what requests are for."),
+    "audit": Entry(
+        "Show the latest changes, newest first.",
+        by_hand={"verify": "organizations.audit_verify:verify"},
     ),
-    "attribution": Entry(
-        "organizations.attribution:command",
-        "Store what requests are for.",
-    ),
-    "audit": Entry("organizations.audit:command", "Show the latest changes, newest first."),
-    "request": Entry(
-        "requests.one_request:request",
-        "Show the outcome of a request of any organization, by its X-Request-ID.",
-    ),
-    "requests": Entry("requests.listing:requests", "List the latest requests, newest first."),
+    "request": Entry("Show the outcome of a request, by its X-Request-ID."),
+    "requests": Entry("List the latest requests, newest first."),
     "ledger": Entry(
-        "ledger.commands:command",
         "Verify balances, resolve unsettled holds and backfill past usage.",
+        "ledger.commands:command",
     ),
     "archive": Entry(
-        "archive.commands:command",
-        "Move old days into Parquet files, and read them.",
+        "Move old days into Parquet files, and read them.", "archive.commands:command"
     ),
     "backends": Entry(
-        "models.backends:command",
         "List the replicas of all backends, leave one out, and return it.",
+        "models.backends:command",
     ),
     "models": Entry(
-        "models.commands:command", "Import models, backends and prices from another gateway."
+        "List the models, and import them with backends and prices from another gateway.",
+        by_hand={"import": "models.commands:import_"},
     ),
     "scripted-engine": Entry(
-        "trial.scripted_engine:command", "Run the scripted engine of a trial on loopback."
+        "Run the scripted engine of a trial on loopback.", "trial.scripted_engine:command"
     ),
     "demo-engine": Entry(
-        "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."
+        "Run a small real model with llama.cpp, on loopback.", "trial.demo_engine:command"
     ),
 }
 """In the order of the help. A summary is the first sentence of its command's own help."""
@@ -130,7 +148,12 @@ class LazyGroup(click.Group):
             return importlib.import_module("tests.upstream.command").command
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
+        entry = COMMANDS[cmd_name]
+        if not entry.place:
+            from tollhouse.cli.verbs.nouns import noun  # noqa: PLC0415 - for these commands alone
+
+            return noun(cmd_name, entry.summary, entry.by_hand)
+        module, _, attribute = entry.place.partition(":")
         return getattr(importlib.import_module(f"tollhouse.cli.{module}"), attribute)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -37,11 +37,15 @@ def show(body: Struct, *, as_json: bool) -> None:
     if as_json:
         _print_json(body)
         return
+    show_fields(msgspec.to_builtins(body))
+
+
+def show_fields(fields: dict[str, JsonValue]) -> None:
+    """Print a line for each field."""
     from rich.console import Console  # noqa: PLC0415 - see above
     from rich.text import Text  # noqa: PLC0415 - see above
 
-    fields: dict[str, JsonValue] = msgspec.to_builtins(body)
-    name_columns = max(map(len, fields))
+    name_columns = max(map(len, fields), default=0)
     console = Console()
     for name, value in fields.items():
         if name != "object":
@@ -80,11 +84,16 @@ def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> N
         table.add_row(*(_cell(name, row[name]) for name in columns))
     console = Console()
     unbounded = console.options.update(width=UNBOUNDED_COLUMNS)
-    if console.is_terminal and console.measure(table, options=unbounded).minimum <= console.width:
-        console.print(table)
+    if console.is_terminal:
+        if console.measure(table, options=unbounded).minimum <= console.width:
+            console.print(table)
+            return
+        # Columns beside each other would cut off IDs.
+        for row in rows:
+            show_fields({name: row[name] for name in columns if row[name] is not None})
+            console.print()
         return
-    # A pipe has no width, and in a narrow terminal a table would cut off IDs. Print whole lines
-    # without padding instead.
+    # A pipe has no width. Print whole lines without padding.
     console.width = UNBOUNDED_COLUMNS
     with console.capture() as captured:
         console.print(table)

@@ -86,13 +86,19 @@ class Session:
         await self.replica.settle()
         reads = ReplicaReads(self.database, self.replica)
         found = await reads.run(query, is_complete=is_complete)
+        self.note_source(reads)
+        return found
+
+    def note_source(self, reads: ReplicaReads) -> None:
+        """Say on standard error which server answered, if there is a standby."""
+        if self.replica is None:
+            return
         if reads.answered_by is ReadServer.PRIMARY:
             reason = self.replica.reason or "the read failed there"
             source = f"the primary, because of the standby: {reason}"
         else:
             source = f"the standby, which is at most {self.replica.lag_seconds:.1f} s behind"
         output.note(f"Read from {source}.")
-        return found
 
     @asynccontextmanager
     async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:

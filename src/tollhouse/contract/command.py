@@ -82,6 +82,7 @@ OPTIONS: Final[Mapping[str, Words]] = {
     "name": Words("name", "The new name."),
     "operation": Words("operation", "Only requests of this operation."),
     "order": Words("order", "Oldest or newest first."),
+    "organization_id": Words("organization", "The organization, by name or ID."),
     "outcome": Words("outcome", "Only requests that ended so."),
     "overlap_seconds": Words("overlap-seconds", "How long the old value works on."),
     "period": Words("period", "A UTC day, week (from Monday) or month, or all time."),

@@ -155,6 +155,7 @@ class OperatorOperation:
     query: type[Struct] | None = None
     result: type[Struct]
     creates_idempotently: bool = False
+    is_of_organization: bool = True
     command: Command
 
 

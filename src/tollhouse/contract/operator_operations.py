@@ -130,6 +130,7 @@ _organization = partial(OperatorOperation, method="POST", result=OperatorsOrgani
 
 CREATE_ORGANIZATION = _organization(
     id="createOrganization",
+    is_of_organization=False,
     path=_ORGANIZATIONS,
     body=CreateOrganization,
     command=Command(
@@ -145,6 +146,7 @@ CREATE_ORGANIZATION = _organization(
 )
 LIST_ORGANIZATIONS = OperatorOperation(
     id="listOrganizations",
+    is_of_organization=False,
     method="GET",
     path=_ORGANIZATIONS,
     query=ListQuery,
@@ -309,6 +311,7 @@ SET_BACKEND_ALERT = OperatorOperation(
 )
 LIST_SESSIONS = OperatorOperation(
     id="listConsoleSessions",
+    is_of_organization=False,
     method="GET",
     path="/operator/sessions",
     result=ConsoleSessionList,
@@ -321,6 +324,7 @@ LIST_SESSIONS = OperatorOperation(
 )
 END_SESSION = OperatorOperation(
     id="endConsoleSession",
+    is_of_organization=False,
     method="POST",
     path="/operator/sessions/{session_id}/end",
     result=ConsoleSession,

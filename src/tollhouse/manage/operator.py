@@ -1,21 +1,19 @@
 """What only the operator may do, as handlers that the operator's own process calls."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from tollhouse.alerts import service as alerts
-from tollhouse.api.admin_database import AdminDatabase, Created, Creation
+from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import Handler, OperationAnswer, OperationCall
 from tollhouse.api.parameters import cursor
 from tollhouse.api.wire import alerts as alerts_wire
 from tollhouse.api.wire import money as money_wire
 from tollhouse.api.wire import resources as wire
-from tollhouse.base.clock import Clock, unix_seconds
+from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import (
-    AdminKeyId,
     GrantId,
     OrganizationId,
     SessionId,
@@ -39,69 +37,18 @@ from tollhouse.sessions import service as sessions
 from tollhouse.sessions.errors import SessionEnded
 from tollhouse.sessions.types import ConsoleSession
 from tollhouse.storage import revisions
-from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation, Transaction
-from tollhouse.storage.sealing import Sealer
+from tollhouse.storage.database import OPERATOR, Mutation, Transaction
 
 T = TypeVar("T")
 Call = OperationCall[Admin, Any, Any]
-OPERATOR_ID: Final = AdminKeyId(UUID(int=0))
-"""Stands for the operator where a record names the key that created something."""
 SESSIONS_LISTED_MAX: Final = 1_000
-
-
-def operator_of(organization_id: OrganizationId) -> Admin:
-    """Return the operator as a caller, with every permission in one organization."""
-    return Admin(
-        organization_id=organization_id,
-        key_id=OPERATOR_ID,
-        permissions=frozenset(),
-        holds_all=True,
-        expires_at=None,
-    )
-
-
-class OperatorDatabase(AdminDatabase):
-    """The database of handlers that the operator's own process calls: no key authorizes them."""
-
-    def __init__(self, pool: Database, clock: Clock, sealer: Sealer, *, record_days: int) -> None:
-        self.pool = pool
-        self.sealer = sealer
-        self._clock = clock
-        self._record_days = record_days
-
-    @asynccontextmanager
-    async def mutation_by(self, call: Call) -> AsyncGenerator[Mutation]:
-        """Begin a change of an organization in the operator's name."""
-        authority = Authority(
-            organization_id=call.organization_id, actor=OPERATOR, request_id=None, now=call.now
-        )
-        async with self.pool.mutation(authority) as tx:
-            yield tx
-
-    async def require_working(self, tx: Mutation, call: Call) -> Admin:
-        """Return the operator, whom nobody revokes."""
-        del tx
-        return call.caller
-
-    async def create_once(self, call: Call, creation: Creation[T]) -> Created[T]:
-        """Create as for a key. Raises `OrganizationClosed` as well, since no key works then."""
-
-        async def create(tx: Mutation) -> T:
-            await service.require_open(tx)
-            return await creation.create(tx)
-
-        return await super().create_once(call, replace(creation, create=create))
-
-    async def create_even_if_closed(self, call: Call, creation: Creation[T]) -> Created[T]:
-        """Create in an organization of any status."""
-        return await super().create_once(call, creation)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperatorHandlers:
     """Handlers of the operations that only the operator has."""
 
-    database: OperatorDatabase
+    database: AdminDatabase
 
     async def create_organization(self, call: Call) -> OperationAnswer:
         """Create the organization whose ID the caller has."""
@@ -180,9 +127,8 @@ class OperatorHandlers:
         async def find(tx: Mutation, made_id: UUID) -> Grant:
             return await ledger.retrieve_grant(tx, tx.organization_id, GrantId(made_id))
 
-        created = await self.database.create_even_if_closed(
-            call, Creation(resource_id=grant_id, create=make, find=find)
-        )
+        creation = Creation(resource_id=grant_id, create=make, find=find, is_for_closed=True)
+        created = await self.database.create_once(call, creation)
         body = money_wire.credit_entry(created.resource)
         return OperationAnswer(body=body, headers=created.headers)
 
@@ -216,7 +162,7 @@ class OperatorHandlers:
         return OperationAnswer(body=_session(found))
 
 
-def handlers(database: OperatorDatabase) -> Mapping[str, Handler]:
+def handlers(database: AdminDatabase) -> Mapping[str, Handler]:
     """Return the handler of each operation that only the operator has, by its ID."""
     own = OperatorHandlers(database=database)
     limits = RateLimitHandlers(database=database, owner=LimitOwner.OPERATOR)

@@ -29,7 +29,7 @@ def routes(
     """Return the route of each operation under `/manage/v1`, without those on alerts."""
     return (
         *organization_routes.routes(database, models, is_sandbox=is_sandbox),
-        *project_routes.routes(database, peppers, quotas),
+        *project_routes.routes(database, cell, quotas),
         *policy_routes.routes(database, reports, publication, trials),
         *money_routes.routes(database, reports, is_sandbox=is_sandbox),
     )

@@ -24,18 +24,21 @@ from tollhouse.cli.deployment.configuration_file import (
 )
 from tollhouse.cli.deployment.migrate import progress_listener
 from tollhouse.cli.deployment.provisioning import claim, ensure_database, refuse_taken
-from tollhouse.cli.keys.admin_keys import create_admin_key
-from tollhouse.cli.keys.project_keys import create_project_key
-from tollhouse.cli.ledger.credits import grant_credit
-from tollhouse.cli.organizations.org import ShownOrganization, create_organization
-from tollhouse.cli.organizations.org import shown as shown_organization
-from tollhouse.cli.organizations.project import create_project
+from tollhouse.cli.seeds import (
+    create_admin_key,
+    create_organization,
+    create_project,
+    create_project_key,
+    grant_credit,
+)
 from tollhouse.cli.session import Session, opened
 from tollhouse.contract.credits import CreditEntry
 from tollhouse.contract.keys import CreatedAdminKey, ManagedProjectKey
+from tollhouse.contract.operator_operations import OperatorsOrganization
 from tollhouse.contract.projects import Project
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import Grant, GrantKind
+from tollhouse.manage.operator import shown as shown_organization
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations import types as organization_nouns
 from tollhouse.organizations.types import OrganizationStatus
@@ -106,7 +109,7 @@ class Initialized(Struct, frozen=True, kw_only=True):
     config: str | None
     database_created: bool
     revisions_applied: list[str]
-    organization: ShownOrganization
+    organization: OperatorsOrganization
     project: Project
     admin_key: CreatedAdminKey
     project_key: ManagedProjectKey

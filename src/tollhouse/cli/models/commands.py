@@ -37,14 +37,7 @@ class ShownImport(Struct, frozen=True, kw_only=True):
     toml: str
 
 
-@click.group("models", epilog=example("tollhouse models import config.yaml --output models.toml"))
-def command() -> None:
-    """Import models, backends and prices from another gateway."""
-
-
-@command.command(
-    "import", epilog=example("tollhouse models import config.yaml --prices prices.json")
-)
+@click.command("import", epilog=example("tollhouse models import config.yaml --prices prices.json"))
 @click.argument("source", metavar="FILE", type=_FILE)
 @click.option(
     "--prices",

@@ -19,7 +19,8 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.base.money import PicoUsd, from_decimal_string
-from tollhouse.cli.arguments import expiry
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import example, expiry, json_option
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import (
     ALERT_PERCENT_DEFAULT,
@@ -41,6 +42,7 @@ from tollhouse.storage.database import Mutations
 
 PROJECTS_MAX: Final = 100
 KEYS_MAX: Final = 1_000
+KEY_COLUMNS: Final = ("type", "project", "name", "value")
 FILE_BYTES_MAX: Final = 1_000_000
 
 
@@ -239,3 +241,23 @@ def _amount(text: str) -> PicoUsd:
     amount = from_decimal_string(text)
     assert amount is not None, "the declaration's pattern is the rule of base.money, without a sign"
     return amount
+
+
+@click.command("create-from", epilog=example("tollhouse org create-from organization.toml"))
+@click.argument(
+    "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@json_option
+@click.pass_obj
+def create_from(settings_path: Path, *, path: Path, as_json: bool) -> None:
+    """Create an organization with its projects, keys, credit and caps from a TOML file.
+
+    Everything is created in one transaction. The values of its keys are shown only here.
+    """
+    declared = read(path)
+    made = session.run(settings_path, lambda operator: create(operator, declared))
+    output.say(f"Created organization {made.id}.", as_json=as_json)
+    if made.data or as_json:
+        output.show_list(made, KEY_COLUMNS, as_json=as_json)
+    if made.data:
+        output.say(output.SHOWN_ONCE, as_json=as_json)

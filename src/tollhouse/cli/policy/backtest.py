@@ -12,11 +12,10 @@ from rich.progress import Progress
 
 from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import example, json_option, organization_option
+from tollhouse.cli.arguments import POLICY, example, json_option, organization_option
+from tollhouse.cli.authoring_judge import authoring_judge, failure_sentences
 from tollhouse.cli.policy import sample_texts
-from tollhouse.cli.policy.arguments import POLICY
-from tollhouse.cli.policy.authoring_judge import authoring_judge, failure_sentences
-from tollhouse.cli.policy.draft_checks import FILE, retrieve, versions
+from tollhouse.cli.policy.drafts import FILE, retrieve, versions
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.types import EvaluationDecision
 

@@ -11,13 +11,12 @@ from rich.progress import Progress
 
 from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import example, json_option, organization_option
+from tollhouse.cli.arguments import POLICY, example, json_option, organization_option
+from tollhouse.cli.authoring_judge import authoring_judge, failure_sentences
 from tollhouse.cli.policy import calibration_views as views
 from tollhouse.cli.policy import charts, sample_texts
-from tollhouse.cli.policy.arguments import POLICY
-from tollhouse.cli.policy.authoring_judge import authoring_judge, failure_sentences
 from tollhouse.cli.policy.calibration_views import Calibration, Share, Threshold
-from tollhouse.cli.policy.draft_checks import FILE, retrieve, versions
+from tollhouse.cli.policy.drafts import FILE, retrieve, versions
 from tollhouse.cli.policy.sample_texts import LabelledSample
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.judge import calibration

@@ -14,9 +14,8 @@ from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import example, json_option, organization_option
-from tollhouse.cli.policy.arguments import POLICY
-from tollhouse.cli.policy.draft_checks import retrieve
+from tollhouse.cli.arguments import POLICY, example, json_option, organization_option
+from tollhouse.cli.policy.drafts import retrieve
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import THRESHOLD_BASIS_POINTS_MAX
 from tollhouse.decisions import rules, service

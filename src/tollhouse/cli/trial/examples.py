@@ -9,11 +9,13 @@ from rich.progress import Progress
 from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
 from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.cli.keys.admin_keys import create_admin_key
-from tollhouse.cli.keys.project_keys import create_project_key
-from tollhouse.cli.ledger.credits import grant_credit
-from tollhouse.cli.organizations.org import create_organization
-from tollhouse.cli.organizations.project import create_project
+from tollhouse.cli.seeds import (
+    create_admin_key,
+    create_organization,
+    create_project,
+    create_project_key,
+    grant_credit,
+)
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import ALERT_PERCENT_DEFAULT
 from tollhouse.keys.types import ProjectKey

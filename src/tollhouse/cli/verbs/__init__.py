@@ -1,0 +1,1 @@
+"""The commands that are made from the declarations of operations."""

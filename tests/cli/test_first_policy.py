@@ -14,9 +14,7 @@ def test_a_new_reader_gets_from_init_to_a_policy_that_applies(
     init, find_project, create, target, publish, look, *change, stop, go_back, audit = scripts(
         GUIDE
     )
-    newcomer.environment.update(
-        {"DATABASE_URL": fresh_url, "EDITOR": "sed -i 's/^mode = .*/mode = \"enforcing\"/'"}
-    )
+    newcomer.environment["DATABASE_URL"] = fresh_url
 
     newcomer.bash(init)
     project = newcomer.bash(find_project).stdout.splitlines()[1].split()[0]
@@ -35,7 +33,8 @@ def test_a_new_reader_gets_from_init_to_a_policy_that_applies(
     edit, compare, publish_again = change
     newcomer.bash(edit)
     compared = newcomer.bash(compare).stdout
-    assert re.search("^mode +enforcing +monitoring$", compared, re.MULTILINE)
+    assert re.search("^mode +monitoring +enforcing$", compared, re.MULTILINE)
+    assert "+Does the text name a person who is alive?" in compared
     assert effective(compared) == [policy, "1", "request", "monitoring"]
     second = newcomer.bash(publish_again).stdout
     assert effective(second) == [policy, "2", "request", "enforcing"]
@@ -48,7 +47,8 @@ def test_a_new_reader_gets_from_init_to_a_policy_that_applies(
     assert [line.split()[:3] for line in versions] == [
         *(["3", "yes", "monitoring"], ["2", "no", "enforcing"], ["1", "no", "monitoring"])
     ]
-    assert newcomer.bash(audit).stdout.count(f"policy {policy}") == 8
+    audited = newcomer.bash(audit).stdout
+    assert audited.count(f"policy {policy}") == 8
 
 
 def effective(printed: str) -> list[str]:

@@ -40,11 +40,7 @@ def find(path: tuple[str, ...]) -> click.Command:
 
 @pytest.mark.parametrize("path", ALL_VERBS, ids=" ".join)
 def test_help_ends_with_an_example_of_the_verb(path: tuple[str, ...]) -> None:
-    command = find(path)
-
-    text = command.get_help(click.Context(command, info_name="tollhouse"))
-
-    example = text.split("Example:\n")[1].strip()
+    example = help_of(path).split("Example:\n")[1].strip()
     assert example.startswith(" ".join(("tollhouse", *path)))
 
 
@@ -115,7 +111,13 @@ def help_of(path: tuple[str, ...]) -> str:
     """The help as it is printed, whatever the terminal of the tests is."""
     command = find(path)
     name = " ".join(("tollhouse", *path))
-    context = click.Context(command, info_name=name, terminal_width=80, max_content_width=80)
+    context = click.Context(
+        command,
+        info_name=name,
+        terminal_width=80,
+        max_content_width=80,
+        help_option_names=["-h", "--help"],
+    )
     return command.get_help(context).rstrip()
 
 

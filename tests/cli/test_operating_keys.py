@@ -35,13 +35,9 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
         assert "previous_value_expires_at   -" in follow(patient, server, end_previous)
         assert "suspended" in follow(patient, server, pause)
         assert follow(patient, server, revoke).count("revoked") == 2
-        owner = patient.created("admin-key", "create", "owner")
         wide = patient.created("admin-key", "create", "wide")
-        patient.environment["TOLLHOUSE_ADMIN_KEY"] = owner["value"]
         patient.environment["ADMIN_KEY_ID"] = wide["id"]
-        address = server.announced.split("is ready on ")[1].split()[0].strip(",.")
-        patient.environment["TOLLHOUSE_URL"] = address
-        assert '"permissions":["billing:read","projects:read"]' in follow(patient, server, narrow)
+        assert "billing:read, projects:read" in follow(patient, server, narrow)
         assert "tha_" in follow(patient, server, replace)
 
 

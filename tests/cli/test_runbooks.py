@@ -22,7 +22,7 @@ RUNBOOKS = {
     "docs/runbooks/TollhouseModelUnserved.md": "backends: 0",
     "docs/runbooks/TollhouseNoSpareStandby.md": "standbys",
     "docs/runbooks/TollhousePartitionsMissing.md": "ledger days",
-    "docs/runbooks/TollhousePaysItself.md": "balance",
+    "docs/runbooks/TollhousePaysItself.md": "written_off",
     "docs/runbooks/TollhousePoolerDropsSettings.md": "pooling",
     "docs/runbooks/TollhouseReloadFailed.md": "settings",
     "docs/runbooks/TollhouseReplicaNotRead.md": "the primary answers all reads",

@@ -44,7 +44,9 @@ def wrong_words(line: str) -> Iterator[str]:
     command: click.Command = tollhouse
     words = re.split(r" [|>]| --(?: |$)", line)[0].split()[1:]
     for word in words:
-        if isinstance(command, click.Group) and not word.startswith("-"):
+        if word.startswith("-"):
+            break
+        if isinstance(command, click.Group):
             found = command.get_command(click.Context(command), word)
             if found is None:
                 yield from () if word.isupper() else (word,)

@@ -36,3 +36,6 @@ class Permission(StrEnum):
 
 CUSTOMER_PERMISSIONS = frozenset({Permission.INFERENCE_WRITE, Permission.MODELS_READ})
 ADMIN_PERMISSIONS = frozenset(Permission) - CUSTOMER_PERMISSIONS
+
+CHECK_NAME_PATTERN = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
+"""The name of what an organization was found to fulfil, and a model can require."""

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field
 
 from tollhouse.base.dialects import Dialect
+from tollhouse.base.permissions import CHECK_NAME_PATTERN
 
-CHECK_NAME_PATTERN = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
 COUNT_MAX = 1_000_000_000
 REPLICAS_MAX = 1_000
 ALIASES_MAX = 100

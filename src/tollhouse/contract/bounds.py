@@ -8,7 +8,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS
+from tollhouse.base.permissions import (
+    ADMIN_PERMISSIONS,
+    CHECK_NAME_PATTERN,
+    CUSTOMER_PERMISSIONS,
+)
 
 FreeObject = dict[str, Any]
 """An object whose members the specification does not define."""
@@ -117,6 +121,7 @@ STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
 EMAIL_PATTERN = r"\A[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z"
 ALERT_URL_PATTERN = r"\Ahttps?://[\x21-\x7e]+\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
+SIGNED_USD_PATTERN = r"\A-?[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
 PolicyName = Annotated[
@@ -205,6 +210,8 @@ FORMS = {
     EMAIL_PATTERN: "an e-mail address",
     ALERT_URL_PATTERN: "an address such as https://HOST/PATH, percent-encoded",
     USD_PATTERN: "a plain decimal with at most 12 digits before and 12 after its point",
+    SIGNED_USD_PATTERN: "a decimal with at most 12 digits before and 12 after its point",
+    CHECK_NAME_PATTERN: "1 to 100 lower-case letters, digits, '.', '_' and '-', not first a sign",
     NAME_PATTERN: (
         "a text that is not blank and has no line breaks, control characters or bidirectional "
         "controls"

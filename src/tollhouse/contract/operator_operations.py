@@ -5,9 +5,10 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from tollhouse.base.permissions import CHECK_NAME_PATTERN
 from tollhouse.contract import alerts, rate_limits
 from tollhouse.contract import credits as credits_wire
-from tollhouse.contract.bounds import Name
+from tollhouse.contract.bounds import SIGNED_USD_PATTERN, Name
 from tollhouse.contract.command import Command, Words
 from tollhouse.contract.listing import ListPage, ListQuery
 from tollhouse.contract.money import Money
@@ -15,8 +16,6 @@ from tollhouse.contract.operation import OperatorOperation
 
 _ORGANIZATIONS: Final = "/operator/organizations"
 _ORGANIZATION: Final = f"{_ORGANIZATIONS}/{{organization_id}}"
-CHECK_PATTERN: Final = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
-SIGNED_USD_PATTERN: Final = r"\A-?[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 
 class CreateOrganization(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +62,7 @@ class OrganizationList(ListPage, frozen=True, kw_only=True):
 class GrantCheck(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A check that models can require."""
 
-    check: Annotated[str, Meta(pattern=CHECK_PATTERN)]
+    check: Annotated[str, Meta(pattern=CHECK_NAME_PATTERN)]
 
 
 class GrantedCheck(Struct, frozen=True, kw_only=True):

@@ -40,13 +40,14 @@ def diff(
     with gateway:
         path = {"policy_id": references.resolved(gateway, "policy", policy)}
         found, _ = gateway.call(operation, OperationRequest(path=path))
-    lines, fields = list(_rule_lines(found)), _changed_fields(found)
+    has_changes = found["has_unpublished_changes"]
+    lines, fields = _rule_lines(found), _changed_fields(found) if has_changes else []
     if as_json:
         names = ("id", "revision", "current_version", "has_unpublished_changes")
         shown = {"object": "policy.diff", **{name: found[name] for name in names}}
         click.echo(msgspec.json.encode({**shown, "rule": "\n".join(lines), "fields": fields}))
         return
-    if not found["has_unpublished_changes"]:
+    if not has_changes:
         click.echo(NO_CHANGES)
     if lines:
         click.echo(output.visible_lines("\n".join(lines)))

@@ -38,10 +38,7 @@ def show(operation: AnyOperation, body: Json, *, as_json: bool) -> None:
     if any("results" in item for item in body["data"]):
         used = {name for row in rows for name in row if row[name] is not None}
         columns = [name for name in columns if name not in GROUPS or name in used]
-    if rows:
-        output.show_rows([_row(item, columns) for item in rows], columns)
-    else:
-        click.echo("Nothing found.")
+    output.show_rows([_row(item, columns) for item in rows], columns)
     if body.get("has_more"):
         click.echo(MORE, err=True)
     _show_total(rows, columns)
@@ -105,7 +102,7 @@ def _show_one(body: Json) -> None:
         rows = [{key: cell(key, item.get(key)) for key in columns} for item in flat]
         output.show_rows(rows, columns)
     if ONCE & fields.keys():
-        output.note(output.SHOWN_ONCE)
+        click.echo(output.SHOWN_ONCE)
 
 
 def _flat(value: Json, prefix: str) -> Iterator[tuple[str, Any]]:

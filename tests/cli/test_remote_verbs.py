@@ -18,11 +18,17 @@ from tollhouse.cli.verbs.commands import command
 from tollhouse.cli.verbs.nouns import OFFERED
 from tollhouse.cli.verbs.values import Days, Instant, LongText, Money
 
+Answered = tuple[int, dict[str, Any], dict[str, str]]
+
+
+def ok(body: dict[str, Any], **headers: str) -> Answered:
+    return 200, body, headers
+
 
 class Fake(http.server.BaseHTTPRequestHandler):
     """A gateway whose answers stand in a list; it remembers what it was asked."""
 
-    answers: list[tuple[int, dict[str, Any], dict[str, str]]] = []  # noqa: RUF012 - of one test
+    answers: list[Answered] = []  # noqa: RUF012 - of one test
     asked: list[tuple[str, str, dict[str, str], Any]] = []  # noqa: RUF012 - of one test
 
     def answer(self) -> None:
@@ -38,7 +44,7 @@ class Fake(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
         """Say nothing."""
 
 
@@ -47,7 +53,7 @@ for _method in ("GET", "POST", "PATCH", "PUT", "DELETE"):
 
 
 @contextmanager
-def gateway(*answers: tuple[int, dict[str, Any], dict[str, str]]) -> Generator[str]:
+def gateway(*answers: Answered) -> Generator[str]:
     Fake.answers, Fake.asked = list(answers), []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fake)
     thread = threading.Thread(target=server.serve_forever)
@@ -110,8 +116,8 @@ def test_a_name_means_the_object_that_works(remote: Operator) -> None:
 def test_the_same_line_has_the_same_idempotency_key_until_another_is_wanted(
     remote: Operator,
 ) -> None:
-    made = (200, project("search", ONE), {})
-    replayed = (200, project("search", ONE), {"idempotent-replayed": "true"})
+    made = ok(project("search", ONE))
+    replayed = 200, project("search", ONE), {"idempotent-replayed": "true"}
     with gateway(made, replayed, made, made) as url:
         run(remote, url, "project", "create", "search")
         said = remote.run("project", "create", "search", TOLLHOUSE_URL=url).stderr
@@ -125,7 +131,7 @@ def test_the_same_line_has_the_same_idempotency_key_until_another_is_wanted(
 
 
 def test_a_rotation_is_no_creation_and_happens_each_time(remote: Operator) -> None:
-    rotated = (200, {"id": TWO, "value": "thp_x"}, {})
+    rotated = ok({"id": TWO, "value": "thp_x"})
     line = ("key", "rotate", TWO, "--project", ONE, "--overlap-seconds", "0")
     with gateway(rotated, rotated) as url:
         run(remote, url, *line)
@@ -137,7 +143,7 @@ def test_a_rotation_is_no_creation_and_happens_each_time(remote: Operator) -> No
 
 def test_what_was_left_out_is_not_sent_and_what_is_cleared_is_null(remote: Operator) -> None:
     policy = f"pol_{ONE.replace('-', '')}"
-    found, edited = (200, {"revision": 7}, {}), (200, {"id": policy}, {})
+    found, edited = ok({"revision": 7}), ok({"id": policy})
     with gateway(found, edited) as url:
         run(
             *(remote, url, "policy", "edit", policy, "--mode", "enforcing", "--no-end-early"),
@@ -203,7 +209,7 @@ def test_a_profile_is_for_its_owner_alone(
     remote: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(remote.directory))
-    organization = (200, {"id": ONE, "name": "Example Ltd"}, {})
+    organization = ok({"id": ONE, "name": "Example Ltd"})
     with gateway(organization, organization) as url:
         login = ("login", url, "--profile", "work", "--json")
         command_line = [remote.tollhouse, *login]

@@ -1,6 +1,5 @@
 """Arguments and options that commands share, with the same bounds as the API."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -12,19 +11,12 @@ from msgspec import Struct
 from tollhouse.base.errors import InvalidInput
 from tollhouse.base.ids import PolicyId, parse_policy_id, parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
-from tollhouse.catalog.types import CHECK_NAME_PATTERN
 from tollhouse.contract.bounds import (
-    AttributionDimension,
-    CostsGrouping,
-    ErrorCode,
     ModelName,
     Name,
-    StatusFilter,
 )
 from tollhouse.contract.decoding import decode
 
-EXPIRES_IN_DAYS_MAX: Final = 36_500
-EXAMPLE_ID: Final = "01890a5d-ac96-774b-bcce-b302099a8057"
 DEFAULT_DAYS: Final = 30
 LISTED_MAX: Final = 10_000
 """The most items that a list shows; `has_more` says whether there are more."""
@@ -38,22 +30,6 @@ class _Named(Struct, frozen=True, kw_only=True):
 
 class _Modelled(Struct, frozen=True, kw_only=True):
     model: ModelName
-
-
-class _WithStatus(Struct, frozen=True, kw_only=True):
-    status: StatusFilter
-
-
-class _WithErrorCode(Struct, frozen=True, kw_only=True):
-    error_code: ErrorCode
-
-
-class _Attributed(Struct, frozen=True, kw_only=True):
-    dimension: AttributionDimension
-
-
-class _Grouped(Struct, frozen=True, kw_only=True):
-    by: CostsGrouping
 
 
 class _Policy(click.ParamType[PolicyId]):
@@ -88,17 +64,6 @@ class _Text(click.ParamType[str]):
             self.fail(error.message, param, ctx)
 
 
-class _Check(click.ParamType[str]):
-    name = "check"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name if a model of the catalog could require it."""
-        if re.search(CHECK_NAME_PATTERN, value) is None:
-            form = "1 to 100 lower-case letters, digits, '.', '_' and '-', not first a sign"
-            self.fail(f"{value!r} is not the name of a check. Use {form}.", param, ctx)
-        return value
-
-
 class _Identifier(click.ParamType[UUID]):
     name = "id"
 
@@ -109,7 +74,11 @@ class _Identifier(click.ParamType[UUID]):
         if isinstance(value, UUID):
             return value
         if (parsed := parse_uuid(value)) is None:
-            self.fail(f"{value!r} is not an ID. IDs look like {EXAMPLE_ID}.", param, ctx)
+            self.fail(
+                f"{value!r} is not an ID. IDs look like 01890a5d-ac96-774b-bcce-b302099a8057.",
+                param,
+                ctx,
+            )
         return parsed
 
 
@@ -133,35 +102,25 @@ class _Instant(click.ParamType[datetime]):
 class _Usd(click.ParamType[PicoUsd]):
     name = "usd"
 
-    def __init__(self, *, may_be_negative: bool) -> None:
-        self._may_be_negative = may_be_negative
-
     def convert(
         self, value: str | PicoUsd, param: click.Parameter | None, ctx: click.Context | None
     ) -> PicoUsd:
         """Return the exact amount."""
         if not isinstance(value, str):
             return value
-        if (amount := from_decimal_string(value)) is None:
+        amount = from_decimal_string(value)
+        if amount is None or amount < 0:
             self.fail(f"{value!r} is not an amount of US dollars like 12.5.", param, ctx)
-        if amount < 0 and not self._may_be_negative:
-            self.fail("The amount must not be negative.", param, ctx)
         return amount
 
 
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
-STATUS: Final = _Text(_WithStatus)
-ERROR_CODE: Final = _Text(_WithErrorCode)
-ATTRIBUTION: Final = _Text(_Attributed)
-COSTS_GROUPING: Final = _Text(_Grouped)
 POLICY: Final = _Policy()
 INSTANT: Final = _Instant()
 DAY: Final = click.DateTime(["%Y-%m-%d"])
-CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()
-USD: Final = _Usd(may_be_negative=False)
-SIGNED_USD: Final = _Usd(may_be_negative=True)
+USD: Final = _Usd()
 
 
 def example(*lines: str) -> str:
@@ -194,15 +153,6 @@ def organization_option(command: F) -> F:
 def midnight(now: datetime) -> datetime:
     """Return the beginning of a day."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def expiry_option(command: F) -> F:
-    """Add the option `expires_in_days`: a number or None."""
-    return click.option(
-        "--expires-in-days",
-        type=click.IntRange(1, EXPIRES_IN_DAYS_MAX),
-        help="When left out, the key does not expire.",
-    )(command)
 
 
 def expiry(days: int | None, *, now: datetime) -> datetime | None:

@@ -19,9 +19,7 @@ def routes(
     project_keys = ProjectKeyHandlers(
         database=database, cell=cell, project_keys_max=quotas.project_keys
     )
-    admin_keys = AdminKeyHandlers(
-        database=database, cell=cell, admin_keys_max=quotas.admin_keys
-    )
+    admin_keys = AdminKeyHandlers(database=database, cell=cell, admin_keys_max=quotas.admin_keys)
     audit = AuditHandlers(database=database)
     return (
         Route(operation=operations.LIST_PROJECTS, handler=projects.page),

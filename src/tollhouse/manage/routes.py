@@ -11,6 +11,7 @@ from tollhouse.manage import (
     organization_routes,
     policy_routes,
     project_routes,
+    report_routes,
 )
 from tollhouse.manage.policies import PublicationRules
 
@@ -31,5 +32,6 @@ def routes(
         *organization_routes.routes(database, models, is_sandbox=is_sandbox),
         *project_routes.routes(database, cell, quotas),
         *policy_routes.routes(database, reports, publication, trials),
-        *money_routes.routes(database, reports, is_sandbox=is_sandbox),
+        *money_routes.routes(database, is_sandbox=is_sandbox),
+        *report_routes.routes(database, reports),
     )

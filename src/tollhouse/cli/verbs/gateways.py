@@ -5,7 +5,6 @@ from pathlib import Path
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.cli.verbs import profiles
 from tollhouse.cli.verbs.gateway import Gateway
-from tollhouse.cli.verbs.http_gateway import HttpGateway
 from tollhouse.contract.operation import AnyOperation, OperatorOperation
 
 
@@ -54,4 +53,6 @@ def chosen(
     login = login or profiles.read(profile)
     if login is None:
         raise NoGateway(path=settings_path)
+    from tollhouse.cli.verbs.http_gateway import HttpGateway  # noqa: PLC0415 - imports HTTP
+
     return HttpGateway(login)

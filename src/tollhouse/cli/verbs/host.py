@@ -25,7 +25,6 @@ from tollhouse.contract import operator_operations
 from tollhouse.contract.decoding import decode, decode_query, screen
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.operation import AnyOperation, OperatorOperation
-from tollhouse.manage.operator import handlers
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization, OrganizationStatus
 from tollhouse.storage.revisions import refuse_other_schema
@@ -179,6 +178,8 @@ class HostGateway:
 
     async def _handler(self, operation: AnyOperation) -> Handler:
         if isinstance(operation, OperatorOperation):
+            from tollhouse.manage.operator import handlers  # noqa: PLC0415 - not for most verbs
+
             return handlers(self._database)[operation.id]
         services = HostServices(self._session, self._database, self._opened)
         routes = await services.routes(operation)

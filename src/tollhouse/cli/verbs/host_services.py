@@ -12,6 +12,7 @@ from tollhouse.cli.session import Session
 from tollhouse.cli.verbs.host_database import OperatorDatabase
 from tollhouse.contract.operation import Operation
 from tollhouse.contract.operations import GIVEN_PREFIX
+from tollhouse.contract.organization_operations import LIST_AUDIT
 from tollhouse.storage.database import Database
 from tollhouse.storage.replica import ReplicaReads
 
@@ -61,42 +62,46 @@ class HostServices:
 
     async def routes(self, operation: Operation) -> "Iterable[Route]":
         """Return the routes of the package that has the operation."""
-        settings = self._session.settings
-        cell = settings.keys.cell
         if operation.path.startswith(GIVEN_PREFIX):
             from tollhouse.api import admin_routes  # noqa: PLC0415 - see above
 
             return admin_routes.routes(
-                self._database, self._reports(), cell=cell, quotas=_QUOTAS
+                self._database,
+                self._reports(),
+                cell=self._session.settings.keys.cell,
+                quotas=_QUOTAS,
             )
-        match operation.tag:
-            case "Projects" | "Project keys" | "Admin keys":
-                from tollhouse.manage import project_routes  # noqa: PLC0415 - see above
+        return await self._managed_routes(operation)
 
-                return project_routes.routes(self._database, cell, _QUOTAS)
+    async def _managed_routes(self, operation: Operation) -> "Iterable[Route]":
+        settings = self._session.settings
+        match operation.tag:
             case "Policies":
-                return await self._policy_routes()
+                return await self._policy_routes(operation)
             case "Alerts":
                 return self._alert_routes()
-            case "Organization":
-                from tollhouse.manage import (  # noqa: PLC0415 - see above
-                    organization_routes,
-                    project_routes,
-                )
+            case "Reports" | "Requests":
+                from tollhouse.manage import report_routes  # noqa: PLC0415 - see above
 
-                sandbox = settings.ledger.is_sandbox
-                return (
-                    *organization_routes.routes(self._database, self._models(), is_sandbox=sandbox),
-                    *project_routes.routes(self._database, cell, _QUOTAS),
-                )
-            case _:
+                return report_routes.routes(self._database, self._reports())
+            case "Credits" | "Spending limits" | "Rate limits":
                 from tollhouse.manage import money_routes  # noqa: PLC0415 - see above
 
-                sandbox = settings.ledger.is_sandbox
-                return money_routes.routes(self._database, self._reports(), is_sandbox=sandbox)
+                return money_routes.routes(self._database, is_sandbox=settings.ledger.is_sandbox)
+            case "Organization" if operation is not LIST_AUDIT:
+                from tollhouse.manage import organization_routes  # noqa: PLC0415 - see above
 
-    async def _policy_routes(self) -> "Iterable[Route]":
+                return organization_routes.routes(
+                    self._database, self._models(), is_sandbox=settings.ledger.is_sandbox
+                )
+            case _:
+                from tollhouse.manage import project_routes  # noqa: PLC0415 - see above
+
+                return project_routes.routes(self._database, settings.keys.cell, _QUOTAS)
+
+    async def _policy_routes(self, operation: Operation) -> "Iterable[Route]":
         from tollhouse.cli.authoring_judge import policy_trials  # noqa: PLC0415 - see above
+        from tollhouse.evaluation import PolicyTrials  # noqa: PLC0415 - see above
         from tollhouse.evaluation.dependencies import (  # noqa: PLC0415 - see above
             judge_config,
             publication_check,
@@ -104,7 +109,10 @@ class HostServices:
         from tollhouse.manage import policy_routes  # noqa: PLC0415 - see above
         from tollhouse.manage.policies import PublicationRules  # noqa: PLC0415 - see above
 
-        trials = await self._opened.enter_async_context(policy_trials(self._session))
+        trials = PolicyTrials(None)
+        if operation.method == "POST":
+            # The judge is asked.
+            trials = await self._opened.enter_async_context(policy_trials(self._session))
         publication = PublicationRules(
             default_threshold_basis_points=(
                 self._session.settings.policies.default_threshold_basis_points

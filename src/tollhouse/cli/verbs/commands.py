@@ -75,10 +75,11 @@ def _parameters(operation: AnyOperation, spec: Command) -> Iterator[click.Parame
 
 def _argument(field: Field, spec: Command, operation: AnyOperation) -> click.Argument:
     kind = _type(field, operation, is_past=False)
+    name = words_of(field, spec).name.upper().replace("-", "_")
     return click.Argument(
         [field.variable],
         type=kind,
-        metavar=words_of(field, spec).name.upper().replace("-", "_"),
+        metavar=f"[{name}]..." if field.is_list else name,
         nargs=-1 if field.is_list else 1,
         required=field.is_required and not field.is_list,
         shell_complete=_completion(kind),
@@ -165,7 +166,7 @@ def _common_options(operation: AnyOperation, spec: Command) -> Iterator[click.Pa
         yield click.Option(
             ["--profile"],
             envvar="TOLLHOUSE_PROFILE",
-            help="A profile of `tollhouse login`. When left out, the configuration of this host.",
+            help="Use this profile of `tollhouse login`, not the configuration of this host.",
         )
     yield click.Option(
         ["--json", "as_json"], is_flag=True, help="Print one JSON document instead of tables."

@@ -41,6 +41,7 @@ STEPS = (
     Step("project list"),
     Step("project show search"),
     Step("key create batch --project search --cap 5 --expires 30d --model a", 2, "key"),
+    Step("key create batch --project search --cap 5 --expires 30d --model a"),
     Step("key list --project search"),
     Step("key show batch"),
     Step("key show {key} --project search"),

@@ -198,6 +198,8 @@ def test_without_a_gateway_the_command_says_what_to_do(remote: Operator) -> None
     del remote.environment["TOLLHOUSE_ADMIN_KEY"]
 
     assert "tollhouse login" in remote.run("project", "list", exit_code=1).stderr
+    named = remote.run("--config", "gone.toml", "project", "list", exit_code=1)
+    assert "gone.toml: no such file" in named.stderr
     gone = run(remote, "http://127.0.0.1:1", "project", "list", exit_code=2)
     assert "TOLLHOUSE_ADMIN_KEY" in gone["message"]
     remote.environment["TOLLHOUSE_ADMIN_KEY"] = "tha_secret"

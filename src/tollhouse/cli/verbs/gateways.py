@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import click
+from click.core import ParameterSource
+
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.cli.verbs import profiles
 from tollhouse.cli.verbs.gateway import Gateway
@@ -38,12 +41,12 @@ def chosen(
 ) -> Gateway:
     """Return the deployment of this host, or else a gateway over HTTP.
 
-    A configuration at hand comes first, then the variables, then the profile of `tollhouse login`.
-    A profile that is named comes before all.
+    A profile that is named comes first, then a configuration that is named or at hand, then the
+    variables, then the default profile.
     """
     is_operators = isinstance(operation, OperatorOperation)
-    is_at_hand = settings_path.exists() and profile is None
-    if is_at_hand or (organization is not None and profile is None):
+    is_at_hand = settings_path.exists() or organization is not None or _is_named()
+    if is_at_hand and profile is None:
         from tollhouse.cli.verbs.host import HostGateway  # noqa: PLC0415 - imports the database
 
         return HostGateway(settings_path, organization)
@@ -56,3 +59,10 @@ def chosen(
     from tollhouse.cli.verbs.http_gateway import HttpGateway  # noqa: PLC0415 - imports HTTP
 
     return HttpGateway(login)
+
+
+def _is_named() -> bool:
+    """Return whether the user names a configuration, which must then exist."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.find_root().get_parameter_source("config")
+    return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

@@ -11,8 +11,8 @@ HEAD = """\
 Every verb but `serve` takes `--json`: one JSON document on standard output, failures as
 `{"error": {"code", "message"}}` on standard error. The exit code is 0 when it worked, 1 when the
 operation failed, 2 when the call was wrong. What cannot be undone asks first, or needs `--yes`.
-`--help` of each verb has its options and ends with an example. Verbs of operations work with
-an Admin key [from anywhere](../guides/command-line.md).
+`--help` of each verb has its options and ends with an example. Verbs of operations work
+[from anywhere](../guides/command-line.md) with an Admin key.
 
 """
 

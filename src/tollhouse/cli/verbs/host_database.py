@@ -47,7 +47,7 @@ class OperatorDatabase(AdminDatabase):
         authority = Authority(
             organization_id=call.organization_id, actor=OPERATOR, request_id=None, now=call.now
         )
-        async with self.pool.mutation(authority) as tx:
+        async with self.pool.mutation(authority) as tx:  # caller: the operator, on the host
             yield tx
 
     async def require_working(self, tx: Mutation, call: Call) -> Admin:

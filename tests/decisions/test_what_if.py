@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollhouse.decisions.rules import BINS, matched, summed
+from tollhouse.decisions.rules import BINS, matched
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=80), st.integers(1, 9_999))
@@ -18,7 +18,3 @@ def test_the_truth_lies_between_the_bounds(scores: list[int], threshold: int) ->
     assert lowest <= true <= highest
     if threshold % 100 == 0:
         assert lowest == highest
-
-
-def test_of_no_days_there_are_no_scores() -> None:
-    assert summed([]) == (0,) * BINS

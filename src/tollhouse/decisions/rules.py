@@ -22,12 +22,6 @@ def tallies(counted: Iterable[DailyCount]) -> list[DailyTotal]:
     return [_tally(list(rows)) for _, rows in groupby(counted, key=_group)]
 
 
-def summed(tallies: Iterable[DailyTotal]) -> tuple[int, ...]:
-    """Return the number of scores in each of the hundred bins, over all totals."""
-    counts = [tally.score_counts for tally in tallies]
-    return tuple(map(sum, zip(*counts, strict=True))) if counts else (0,) * BINS
-
-
 def matched(score_counts: Sequence[int], *, threshold_basis_points: int) -> tuple[int, int]:
     """Return the least and the greatest number of scores that can reach a threshold.
 

@@ -4,23 +4,20 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
-from uuid import UUID
 
 import click
 from msgspec import Struct
 
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.base.ids import PolicyId, policy_id_text
-from tollhouse.base.policies import EvaluationOutcome
-from tollhouse.cli import output, session
-from tollhouse.cli.arguments import POLICY, example, json_option, organization_option
-from tollhouse.cli.policy.drafts import retrieve
-from tollhouse.cli.session import Session
+from tollhouse.cli import output
+from tollhouse.cli.arguments import example, json_option
+from tollhouse.cli.verbs import gateways, references
+from tollhouse.cli.verbs.gateway import OperationRequest
 from tollhouse.contract.bounds import THRESHOLD_BASIS_POINTS_MAX
-from tollhouse.decisions import rules, service
+from tollhouse.contract.policy_operations import REPORT_POLICY, RETRIEVE_MANAGED_POLICY
+from tollhouse.decisions import rules
 from tollhouse.decisions.service import DAYS_MAX
-from tollhouse.decisions.types import DailyTotal
 
 DAYS_DEFAULT: Final = 30
 STEPS: Final = tuple(range(500, 10_000, 500))
@@ -69,9 +66,10 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     data: list[WouldMatch]
 
 
-@click.command(epilog=example("tollhouse policy whatif POLICY_ID --threshold 7000"))
-@click.argument("policy", type=POLICY)
-@organization_option
+@click.command(epilog=example('tollhouse policy whatif "No names" --threshold 7000'))
+@click.argument("policy")
+@click.option("--org", "organization", help="The organization, by name or ID, on a host.")
+@click.option("--profile", envvar="TOLLHOUSE_PROFILE", help="A profile of `tollhouse login`.")
 @click.option(
     "--threshold",
     "thresholds",
@@ -87,34 +85,34 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 def whatif(
     settings_path: Path,
     *,
-    policy: PolicyId,
-    organization: UUID | None,
+    policy: str,
+    organization: str | None,
+    profile: str | None,
     thresholds: tuple[int, ...],
     days: int,
     as_json: bool,
 ) -> None:
     """Count what other thresholds would have matched in recent traffic."""
-
-    async def read(operator: Session) -> tuple[int, list[DailyTotal]]:
-        owner = await operator.organization(organization)
-        found = await retrieve(operator, owner.id, policy)
-        if found.published is None:
+    gateway = gateways.chosen(
+        REPORT_POLICY, settings_path, profile=profile, organization=organization
+    )
+    with gateway:
+        path = {"policy_id": references.resolved(gateway, "policy", policy)}
+        found, _ = gateway.call(RETRIEVE_MANAGED_POLICY, OperationRequest(path=path))
+        if found["published"] is None:
             raise NeverPublished
-        now = operator.clock.now()
-        span = service.days(unix_seconds(now - timedelta(days=days)), None, now=now)
-        async with operator.database.transaction() as tx:
-            tallies = await service.tallies(tx, owner.id, policy, span)
-        number = found.published.number
-        return number, [tally for tally in tallies if tally.version == number]
-
-    version, tallies = session.run(settings_path, read)
-    counts = rules.summed(tallies)
+        begin = unix_seconds(gateway.now() - timedelta(days=days))
+        request = OperationRequest(path=path, query={"start_time": begin})
+        page, _ = gateway.call(REPORT_POLICY, request)
+    version: int = found["published"]["version"]
+    rows = [row for row in page["data"] if row["version"] == version]
+    counts = [sum(places) for places in zip(*(row["score_counts"] for row in rows), strict=True)]
     result = WhatIf(
-        policy_id=policy_id_text(policy),
+        policy_id=found["id"],
         version=version,
         days=days,
         scored=sum(counts),
-        failures=sum(tally.outcomes[EvaluationOutcome.FAILED] for tally in tallies),
+        failures=sum(row["failures"] for row in rows),
         data=[_would_match(counts, threshold) for threshold in thresholds or STEPS],
     )
     if as_json:

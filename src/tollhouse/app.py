@@ -5,7 +5,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 
 from tollhouse import pools
 from tollhouse.activity.recorder import RequestRecorder
@@ -61,7 +61,6 @@ from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.health_watch import LOOK_EVERY_SECONDS, HealthWatch, refuse_standby
 from tollhouse.storage.heartbeat import Heartbeat
 from tollhouse.storage.master_secrets import MasterSecrets
-from tollhouse.storage.replica import REPLICA_LOOK_EVERY_SECONDS, ReplicaReads
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")
@@ -110,9 +109,8 @@ class Application:
             opened.push_async_callback(self._database.close)
             self._admin_database = await connect_admin(self._settings)
             opened.push_async_callback(self._admin_database.close)
-            if (replica := pools.replica_of(self._admin_database, self._settings)) is not None:
-                opened.push_async_callback(replica.close)
-            self._replica = replica
+            self._reports = pools.report_reads(self._admin_database, self._settings)
+            opened.push_async_callback(self._reports.close)
             await refuse_standby(self._database)
             await revisions.refuse_other_schema(self._database)
             await self._start()
@@ -247,8 +245,7 @@ class Application:
         )
         quotas = settings.quotas.stored_objects()
         reports = ReportReader(
-            self._report_reads,
-            ReplicaReads(self._admin_database, self._replica),
+            self._reports,
             Cursors(self._masters),
             settings.exports.provider_name,
         )
@@ -344,15 +341,13 @@ class Application:
         flush_last_used = partial(self._last_used.flush, self._background_database)
         repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
         repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
-        if self._replica is not None:
-            repeat("replica", self._replica.look, REPLICA_LOOK_EVERY_SECONDS)
         repeat("database-health", HealthWatch(self._admin_database).look, LOOK_EVERY_SECONDS)
         repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
         repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
         repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
         repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
         repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
-        verifier = Verifier(self._admin_database, self._report_reads)
+        verifier = Verifier(self._admin_database, self._reports)
         repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
         backends = BackendWatch(self._background_database, self._catalog.backends, self._is_ready)
         repeat("backend-alerts", backends.look, LOOK_AT_BACKENDS_EVERY_SECONDS)
@@ -367,11 +362,6 @@ class Application:
         )
         for job in self.jobs:
             leases.run_while_held(self._tasks, self._database, job, self._instance_id)
-
-    @cached_property
-    def _report_reads(self) -> ReplicaReads:
-        primary = pools.part_for_reports(self._admin_database, self._settings)
-        return ReplicaReads(primary, self._replica)
 
     async def _set_gauges(self) -> None:
         metrics.database_connections_in_use(self._database.connections_in_use)

@@ -5,7 +5,7 @@ from typing import Final
 
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
-from tollhouse.storage.replica import DatabaseReplica
+from tollhouse.storage.replica import ReportReads
 
 BACKGROUND_SHARE: Final = 4
 """Background work uses at most this part of the inference pool."""
@@ -48,34 +48,26 @@ def part_for_policies(database: Database, settings: Settings) -> Database:
     return database.share(connections_max=max(1, settings.database.pool_size // POLICY_SHARE))
 
 
-def part_for_reports(admin_database: Database, settings: Settings) -> Database:
-    """Return the part of the Admin pool that reports may use, with their statement timeout."""
-    return admin_database.share(
-        connections_max=max(1, settings.database.admin_pool_size // REPORT_SHARE),
-        statement_seconds=settings.database.report_statement_seconds,
-    )
+def report_reads(admin_database: Database, settings: Settings) -> ReportReads:
+    """Return the reads of reports: on the standby for them, or on a part of the Admin pool.
 
-
-def replica_of(primary: Database, settings: Settings) -> DatabaseReplica | None:
-    """Return the standby for reads that need not be fresh, if one is configured.
-
-    It connects at its first look, so that a standby that is away keeps no worker from starting.
+    It connects to the standby with the first report, so that one that is away keeps no worker from
+    starting.
     """
     database = settings.database
+    primary = admin_database.share(
+        connections_max=max(1, database.admin_pool_size // REPORT_SHARE),
+        statement_seconds=database.report_statement_seconds,
+    )
     if database.replica_url is None:
-        return None
-    connect_replica = partial(
+        return ReportReads(primary)
+    connect_standby = partial(
         Database.connect,
         database.replica_url,
-        pool_size=database.admin_pool_size + 1,
+        pool_size=database.admin_pool_size,
         acquire_seconds=database.acquire_seconds,
         statement_seconds=database.report_statement_seconds,
         has_prepared_statements=database.prepared_statements,
         wants_standby=True,
     )
-    return DatabaseReplica(
-        primary,
-        connect_replica,
-        reads_max=database.admin_pool_size,
-        lag_seconds_max=database.replica_lag_seconds,
-    )
+    return ReportReads(primary, connect_standby)

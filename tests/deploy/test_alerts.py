@@ -132,7 +132,9 @@ CASES = {
     "TollhousePartitionsMissing": one(
         'tollhouse_partition_days_ahead{table="requests"}', "7x20 2x100"
     ),
-    "TollhouseReplicaNotRead": one("tollhouse_database_replica_lag_seconds", "0x20 31x100"),
+    "TollhouseReplicaNotRead": one(
+        'tollhouse_database_replica_reads_total{server="primary"}', "0x20 0+30x100"
+    ),
 }
 
 

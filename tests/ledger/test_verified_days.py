@@ -18,7 +18,7 @@ from tollhouse.ledger.verifier import VERIFIED_AGAIN_AFTER, Verifier
 from tollhouse.storage import partitions as daily
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
-from tollhouse.storage.replica import ReplicaReads
+from tollhouse.storage.replica import ReportReads
 
 OLD = 20
 REPEATED = 8
@@ -38,7 +38,7 @@ async def ledger(org: OrganizationFixture, database_url: str) -> DirectLedger:
 
 
 def verifier_of(database: Database) -> Verifier:
-    return Verifier(database, ReplicaReads(database))
+    return Verifier(database, ReportReads(database))
 
 
 async def verify(ledger: DirectLedger) -> list[verification.Difference]:

@@ -6,13 +6,12 @@ dropped only after its files were read back and had the sums of the database, by
 
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
-from functools import partial
 from typing import Final
 
 from tollhouse.archive import rules, store
 from tollhouse.archive.errors import ArchiveDiffers
 from tollhouse.archive.files import ArchiveFiles
-from tollhouse.archive.types import FORMS, ArchivedFile, ArchivedTable, DayManifest
+from tollhouse.archive.types import FORMS, ArchivedTable, DayManifest
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable, Partition
@@ -20,8 +19,6 @@ from tollhouse.storage.partitions import DailyTable, Partition
 EXPORT_SECONDS_MAX: Final = 86_400
 
 Prepare = Callable[[Partition], Awaitable[bool]]
-Export = Callable[[Database], Awaitable[list[ArchivedFile]]]
-CompleteRead = Callable[[Export], Awaitable[list[ArchivedFile]]]
 
 
 async def archive(
@@ -30,11 +27,8 @@ async def archive(
     partition: Partition,
     *,
     prepare: Prepare | None = None,
-    read: CompleteRead | None = None,
 ) -> DayManifest | None:
     """Move a day from the database into files, or return None if `prepare` returns False.
-
-    `read` runs the export on a standby that has all that the database has, or on the database.
 
     Raises `ArchiveDiffers` if the files do not contain what the database has; the day then stays
     in the database. Raises `LockTimedOut` while another command uses the day.
@@ -45,7 +39,7 @@ async def archive(
         if prepare is not None and not await prepare(partition):
             return None
         partition = await partitions.detach(database, partition)
-        manifest = await _export(database, files, partition, read or partial(_on, database))
+        manifest = await _export(database, files, partition)
     await partitions.remove(database, partition)
     return manifest
 
@@ -97,25 +91,11 @@ async def difference(database: Database, files: ArchiveFiles, day: DayManifest) 
     return rules.difference(*rules.comparable(closings, found))
 
 
-async def _on(database: Database, export: Export) -> list[ArchivedFile]:
-    return await export(database)
-
-
-async def _export(
-    database: Database, files: ArchiveFiles, partition: Partition, read: CompleteRead
-) -> DayManifest:
-    """Write the files of a detached partition, compare them, and record them as archived.
-
-    The sums come from the database itself, so that files of a standby are compared with them.
-    """
+async def _export(database: Database, files: ArchiveFiles, partition: Partition) -> DayManifest:
+    """Write the files of a detached partition, compare them, and record them as archived."""
     table, name = ArchivedTable(partition.parent), partitions.table_of(partition)
-
-    async def write(source: Database) -> list[ArchivedFile]:
-        async with source.snapshot(statement_seconds=EXPORT_SECONDS_MAX) as tx:
-            return await files.write(table, partition.day, store.rows_of(tx, table, name))
-
-    written = await read(write)
     async with database.snapshot(statement_seconds=EXPORT_SECONDS_MAX) as tx:
+        written = await files.write(table, partition.day, store.rows_of(tx, table, name))
         expected = await store.sums_of(tx, table, name)
     # After the snapshot: reading takes long, and the database ends transactions that stand idle.
     manifest = DayManifest(

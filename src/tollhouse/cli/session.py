@@ -10,22 +10,18 @@ from uuid import UUID
 
 import click
 
-from tollhouse import pools
 from tollhouse import settings as configuration
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import ID_CLOCK, OrganizationId
-from tollhouse.cli import output
 from tollhouse.cli.connecting import connected
 from tollhouse.keys import secrets
 from tollhouse.keys.types import KeyKind, NewSecret
-from tollhouse.observability.database_metrics import ReadServer
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
 from tollhouse.settings import Settings
 from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation, Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
-from tollhouse.storage.replica import DatabaseReplica, ReplicaReads
 from tollhouse.storage.revisions import refuse_other_schema
 
 T = TypeVar("T")
@@ -47,7 +43,6 @@ class Session:
     database: Database
     masters: MasterSecrets
     clock: Clock
-    replica: DatabaseReplica | None = None
 
     def authority(self, organization_id: OrganizationId) -> Authority:
         """Return the operator's authority over one organization, now."""
@@ -73,32 +68,6 @@ class Session:
             message = "There are several organizations. Give --org; `tollhouse org list` lists IDs."
             raise click.UsageError(message)
         return found[0]
-
-    async def read(
-        self, query: Callable[[Database], Awaitable[T]], *, is_complete: bool = False
-    ) -> T:
-        """Run a query that need not be fresh on the standby, and say so on standard error.
-
-        Without `database.replica_url`, the primary runs it.
-        """
-        if self.replica is None:
-            return await query(self.database)
-        await self.replica.settle()
-        reads = ReplicaReads(self.database, self.replica)
-        found = await reads.run(query, is_complete=is_complete)
-        self.note_source(reads)
-        return found
-
-    def note_source(self, reads: ReplicaReads) -> None:
-        """Say on standard error which server answered, if there is a standby."""
-        if self.replica is None:
-            return
-        if reads.answered_by is ReadServer.PRIMARY:
-            reason = self.replica.reason or "the read failed there"
-            source = f"the primary, because of the standby: {reason}"
-        else:
-            source = f"the standby, which is at most {self.replica.lag_seconds:.1f} s behind"
-        output.note(f"Read from {source}.")
 
     @asynccontextmanager
     async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:
@@ -160,18 +129,12 @@ async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
     """Open a session without checking the schema."""
     async with connected(settings.database) as database:
         clock = await _database_clock(database)
-        replica = pools.replica_of(database, settings)
-        try:
-            yield Session(
-                settings=settings,
-                database=database,
-                masters=MasterSecrets(settings.secrets.master_bytes()),
-                clock=clock,
-                replica=replica,
-            )
-        finally:
-            if replica is not None:
-                await replica.close()
+        yield Session(
+            settings=settings,
+            database=database,
+            masters=MasterSecrets(settings.secrets.master_bytes()),
+            clock=clock,
+        )
 
 
 async def _database_clock(database: Database) -> DatabaseClock:

@@ -13,7 +13,7 @@ from tollhouse.ledger.verification import Verification
 from tollhouse.observability import ledger_metrics
 from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.errors import StatementFailed
-from tollhouse.storage.replica import ReplicaReads
+from tollhouse.storage.replica import ReportReads
 
 logger = logging.getLogger("tollhouse.ledger")
 
@@ -66,7 +66,7 @@ class VerificationState(Struct, frozen=True, kw_only=True):
 class Verifier:
     """Verifies the organization whose verification is the oldest, again and again."""
 
-    def __init__(self, database: Database, reads: ReplicaReads) -> None:
+    def __init__(self, database: Database, reads: ReportReads) -> None:
         self._database = database
         self._reads = reads
 
@@ -85,10 +85,7 @@ class Verifier:
                 logger.exception("ledger_not_verified", extra=extra)
 
     async def verify(self, organization_id: OrganizationId, begun_at: datetime) -> Verification:
-        """Verify one organization, and store the result.
-
-        A standby may be late, so only the primary can tell that something differs.
-        """
+        """Verify one organization, and store the result. Only the primary says what differs."""
         found = await self._reads.run(
             lambda database: verification.verify_new(database, organization_id)
         )

@@ -35,7 +35,7 @@ class DecisionHandlers:
                     tx, call.organization_id, policy_id, after=after, limit=call.query.limit + 1
                 )
 
-        found = await self.reports.searches.run(read)
+        found = await self.reports.reads.run(read)
         return OperationAnswer(
             body=wire.page(PolicyDecisionList, found, call.query.limit, decision_wire.decision)
         )

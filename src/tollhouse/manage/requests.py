@@ -50,7 +50,7 @@ class RequestHandlers:
                 gaps = await service.gaps(tx, search.only)
             return OperationAnswer(body=request_wire.record_list(found, blocked, gaps))
 
-        return await self.reports.searches.run(read)
+        return await self.reports.reads.run(read)
 
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/requests/{request_id}"""

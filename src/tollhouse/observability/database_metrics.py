@@ -3,9 +3,7 @@
 A gauge with labels has no series before it is first set, so that an unknown value is not a zero.
 """
 
-from collections.abc import Iterable
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from tollhouse.observability.buffered_metrics import BufferedCounter, BufferedGauge
 from tollhouse.observability.registry import registry
@@ -101,26 +99,14 @@ _days_ahead = BufferedGauge(
     registry=registry,
 )
 
-_replica_lag_seconds = BufferedGauge(
-    "tollhouse_database_replica_lag_seconds",
-    "Seconds by which the standby for reads is behind at most; +Inf while it is away.",
-    multiprocess_mode="livemostrecent",
-    registry=registry,
-)
 _replica_reads = BufferedCounter(
     "tollhouse_database_replica_reads_total",
-    "Reads for which database.replica_url is meant, by the server that answered (replica or"
-    " primary) and why: ready, late, away, or failed on the standby.",
-    ["server", "reason"],
+    "Reports and lists, by the server that answered: the replica of database.replica_url, or the"
+    " primary in its place.",
+    ["server"],
     registry=registry,
 )
-
-
-class ReadServer(StrEnum):
-    """The server that answered a read."""
-
-    REPLICA = "replica"
-    PRIMARY = "primary"
+_replica_reads.show_zeros(("replica", "primary"))
 
 
 def reached(*, is_up: bool) -> None:
@@ -132,11 +118,6 @@ def server_role(*, is_standby: bool, is_read_only: bool) -> None:
     """Set whether the server is a standby, and whether it refuses changes as a primary."""
     _is_standby.set(int(is_standby))
     _is_read_only.set(int(is_read_only))
-
-
-def replica_reads_end_as(reasons: Iterable[str]) -> None:
-    """Show zeros for the reasons why a server answered a read."""
-    _replica_reads.show_zeros(ReadServer, reasons)
 
 
 def timeline(system_identifier: int, number: int) -> None:
@@ -189,11 +170,6 @@ def days_ahead(table: str, days: int) -> None:
     _days_ahead.labels(table).set(days)
 
 
-def replica_lag(seconds: float) -> None:
-    """Set how late the standby for reads is."""
-    _replica_lag_seconds.set(seconds)
-
-
-def replica_read(server: ReadServer, reason: str) -> None:
-    """Count one read that the standby was asked for, or should have been."""
-    _replica_reads.labels(server, reason).add()
+def replica_read(*, by: Literal["replica", "primary"]) -> None:
+    """Count one read that the standby answered, or should have."""
+    _replica_reads.labels(by).add()

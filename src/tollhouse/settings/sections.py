@@ -66,9 +66,9 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     `admin_statement_seconds`, in reports after `report_statement_seconds`.
     `tollhouse serve`, at its start, and `tollhouse migrate` wait `start_seconds` for a database
     that is away.
-    `replica_url` names a standby for reads that need not be fresh: reports, searches, verification
-    and the archive. The primary answers them while the standby is away, or more than
-    `replica_lag_seconds` behind. Each worker opens up to `admin_pool_size` connections to it.
+    `replica_url` names a standby for reports, lists and the verification of workers. The primary
+    answers them while the standby is away or late. Each worker opens up to `admin_pool_size`
+    connections to it.
     """
 
     url: str
@@ -81,7 +81,6 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     prepared_statements: bool = True
     start_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
     replica_url: str | None = None
-    replica_lag_seconds: Seconds = 30.0
 
     def __post_init__(self) -> None:
         for name, url in (("url", self.url), ("replica_url", self.replica_url)):

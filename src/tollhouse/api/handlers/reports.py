@@ -14,7 +14,7 @@ from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.service import Asked, Page
 from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Width
-from tollhouse.storage.replica import ReplicaReads
+from tollhouse.storage.replica import ReportReads
 
 WIDTHS = {"1h": Width.HOUR, "1d": Width.DAY}
 
@@ -23,13 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReportReader:
-    """Reads pages of reports. `reads` has connections and a time limit of its own.
+    """Reads pages of reports and lists. `reads` has connections and a time limit of its own."""
 
-    `searches` reads lists that need not be fresh either, with those of Admin operations.
-    """
-
-    reads: ReplicaReads
-    searches: ReplicaReads
+    reads: ReportReads
     cursors: Cursors
     provider_name: str
 

@@ -115,7 +115,6 @@ async def _run(operator: Session, update: Callable[[int, int], None]) -> list[Da
             files,
             partition,
             prepare=close if is_ledger else None,
-            read=partial(operator.read, is_complete=True),
         )
         if day is not None:
             moved.append(day)

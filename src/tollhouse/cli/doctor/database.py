@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tollhouse import pools
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.cli.connecting import DIRECT, connected
@@ -50,22 +51,24 @@ async def server(database: Database) -> list[Finding]:
 
 
 async def replica(operator: Session) -> Finding:
-    """Check the standby for reads: whether it is there, how late it is, and what it holds back."""
-    standby, check = operator.replica, "replica"
-    if standby is None:
+    """Check the standby for reports: whether it is read, and what it holds back."""
+    check = "replica"
+    if operator.settings.database.replica_url is None:
         return ok(check, "none configured; the primary answers all reads")
-    await standby.settle()
-    if standby.database is None:
-        remedy = "Until it is back, the primary answers its reads. Correct database.replica_url."
-        return warning(check, f"not read: {standby.reason}", remedy)
-    found = f"at most {standby.lag_seconds:.1f} s behind"
-    rows = await standby.database.fetch_all(
-        "SELECT current_setting('hot_standby_feedback')::boolean AS is_feeding_back"
-    )
+    reads = pools.report_reads(operator.database, operator.settings)
+    try:
+        if (standby := await reads.standby()) is None:
+            remedy = "Until it is back, the primary answers. Correct database.replica_url."
+            return warning(check, f"not read: {reads.reason}", remedy)
+        rows = await standby.fetch_all(
+            "SELECT current_setting('hot_standby_feedback')::boolean AS is_feeding_back"
+        )
+    finally:
+        await reads.close()
     if rows[0]["is_feeding_back"]:
         remedy = "Set hot_standby_feedback = off there: reads on it keep dead rows on the primary."
-        return warning(check, f"{found}, hot_standby_feedback is on", remedy)
-    return ok(check, found)
+        return warning(check, "read, but hot_standby_feedback is on", remedy)
+    return ok(check, "it has all that the primary has")
 
 
 async def connections(database: Database, settings: Settings) -> Finding:

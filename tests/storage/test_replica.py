@@ -173,18 +173,6 @@ async def test_a_standby_that_dies_is_not_asked_for_a_while_and_read_when_it_is_
     assert not not_yet
 
 
-@pytest.mark.nightly
-async def test_a_frozen_standby_delays_a_report_by_seconds(
-    pair: tuple[Cluster, Cluster], primary: Database
-) -> None:
-    async with reads_at(pair[1].url, primary) as reads:
-        await reads.run(is_on_standby)
-        with pair[1].frozen():
-            answered = await reads.run(is_on_standby)
-
-    assert not answered
-
-
 async def test_a_read_that_the_standby_cancels_is_repeated_and_a_refusal_is_not(
     pair: tuple[Cluster, Cluster], primary: Database
 ) -> None:

@@ -127,9 +127,7 @@ async def _verify(
     if organization is None:
         # A stored head may be all that is left of a chain.
         chosen += sorted(stored.keys() - set(chosen))
-    chains = await verifying.verify_each(
-        operator, chosen, verified, update=update
-    )
+    chains = await verifying.verify_each(operator, chosen, verified, update=update)
     faults = [ShownFault(**asdict(chain.fault)) for chain in chains if chain.fault is not None]
     heads = [
         ShownHead(organization_id=head.organization_id, number=head.number, sha256=head.hash.hex())

@@ -6,7 +6,6 @@ from tollhouse.activity import service as activity
 from tollhouse.alerts.delivery import AlertDeliverer, DeliveryConfig
 from tollhouse.alerts.mail import MailServer
 from tollhouse.archive.service import is_archived as archived
-from tollhouse.attribution import service as attribution
 from tollhouse.base.clock import Clock
 from tollhouse.decisions import service as decisions
 from tollhouse.keys import service as keys
@@ -53,7 +52,6 @@ def leased_jobs(
             is_archived=is_archived,
         ),
         decisions.retention_job(maintenance, clock, decision_days=settings.policies.decision_days),
-        attribution.retention_job(maintenance),
         *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings)).jobs(),
     )
 

@@ -102,6 +102,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         is_estimated=True,
         output_tokens=None,
         requested_model="example/alias",
+        label="team-red",
         dropped_tools=("web_search", "tool_search"),
         attempts=(
             Attempt("example/alias", "pool-2", "failed", 5.25),
@@ -127,6 +128,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "blocked_by": [],
         "model": "example/model",
         "requested_model": "example/alias",
+        "label": "team-red",
         "dropped_tools": ["web_search", "tool_search"],
         "attempts": [
             {"model": "example/alias", "replica": "pool-2", "outcome": "failed", "ms": 5.25},

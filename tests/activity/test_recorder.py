@@ -69,6 +69,7 @@ async def test_a_record_is_kept_whole(
         error_param="model",
         failed_by="backend",
         requested_model="example/alias",
+        label="team-red",
         dropped_tools=("web_search", "mcp"),
         attempts=(Attempt("example/alias", "pool-2", "failed", 5.25),),
     )
@@ -103,6 +104,7 @@ async def test_a_record_is_kept_whole(
         "is_estimated": False,
         "error_param": "model",
         "requested_model": "example/alias",
+        "label": "team-red",
         "dropped_tools": "web_search, mcp",
         "attempts": ('[{"model":"example/alias","replica":"pool-2","outcome":"failed","ms":5.25}]'),
     }

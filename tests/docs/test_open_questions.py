@@ -11,7 +11,7 @@ LAST_OF_THE_SPECIFICATION = 146
 CELLS = 5
 ROOMS = (
     "organizations projects keys sessions policies catalog ledger limits alerts activity"
-    " attribution reports archive"
+    " reports archive"
 )
 UPPER = "backends evaluation inference api serving manage cli settings"
 FOLDERS = set(f"base contract observability storage {ROOMS} {UPPER}".split())

@@ -34,7 +34,6 @@ _LIMITS = "/manage/v1/organization/spending_limits"
 _RATE_LIMITS = "/manage/v1/organization/rate_limits"
 _ALERTS = "/manage/v1/organization/alert_subscriptions"
 _ALERT = f"{_ALERTS}/{{alert_subscription_id}}"
-_ATTRIBUTION = "/manage/v1/organization/attribution"
 _REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
@@ -250,9 +249,6 @@ ROWS = (
         "admin",
         "alerts:read",
     ),
-    Row("retrieveAttribution", "GET", _ATTRIBUTION, "admin", "billing:read"),
-    Row("setAttribution", "PUT", _ATTRIBUTION, "admin", "billing:write"),
-    Row("deleteAttributedValue", "POST", f"{_ATTRIBUTION}/deletions", "admin", "billing:write"),
     Row(
         *("listPolicyDecisions", "GET", f"{_MANAGED_POLICY}/decisions", "admin", "policies:read"),
     ),
@@ -329,8 +325,6 @@ BODIES: dict[str, dict[str, object]] = {
     "createAlertSubscription": ALERT,
     "editAlertSubscription": ALERT,
     "rotateAlertSecret": {"overlap_seconds": 0},
-    "setAttribution": {"dimensions": ["user"]},
-    "deleteAttributedValue": {"dimension": "user", "value": "someone"},
 }
 """A sound body for every operation that is built and takes one."""
 

@@ -63,8 +63,6 @@ ACTIONS = {
     "editAlertSubscription": ("alert_subscription.edit", "alert_subscription"),
     "deleteAlertSubscription": ("alert_subscription.delete", "alert_subscription"),
     "rotateAlertSecret": ("alert_subscription.rotate_secret", "alert_subscription"),
-    "setAttribution": ("attribution.change", "organization"),
-    "deleteAttributedValue": ("attribution.delete_value", "organization"),
 }
 SENDING = {"testAlertSubscription", "retryAlertDeliveries"}
 """Operations that change nothing, and leave a row each time."""
@@ -112,15 +110,6 @@ class Scene:
         for other in ROWS:
             if other.id == PREPARATIONS.get(row.id):
                 await self.act(other, "preparation")
-        if row.id == "deleteAttributedValue":
-            async with self.org.database.transaction() as tx:
-                await tx.execute(
-                    """
-                    INSERT INTO attribution_values (organization_id, day, dimension, value)
-                    VALUES ($1, current_date, 'user', 'someone')
-                    """,
-                    self.org.organization_id,
-                )
         if row.id in REVISED:
             policy = await new_policy(self.org, STEPS.get(row.id, ()))
             self.targets["policy_id"] = policy_id_text(policy.id)

@@ -151,7 +151,6 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                         "project_id": None,
                         "api_key_id": None,
                         "model": None,
-                        "attribution": None,
                     }
                 ],
             }

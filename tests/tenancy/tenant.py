@@ -220,17 +220,8 @@ async def _requested(
     for table in DailyTable:
         await partitions.ensure(org.database, table)
     customer = Customer(org.organization_id, project.id, key.key.id)
-    async with org.database.transaction() as tx:
-        await tx.execute(
-            """
-            UPDATE organizations
-               SET attribution = '{"dimensions": ["user"], "retention_days": 7}'
-             WHERE id = $1
-            """,
-            org.organization_id,
-        )
-    attributed = customer.record(attribution=(("user", "someone"),))
-    records = attributed, customer.record(status=502, error_code="backend_error")
+    labelled = customer.record(label="a feature")
+    records = labelled, customer.record(status=502, error_code="backend_error")
     assert await activity.insert(org.database, records) == len(records)
     return records
 

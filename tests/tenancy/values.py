@@ -12,7 +12,6 @@ from uuid import UUID
 from tests.tenancy.tenant import Tenant
 from tollhouse.activity import types as activity
 from tollhouse.alerts.types import AlertSubscription, DeliveryAttempt, DeliveryState
-from tollhouse.attribution.types import AttributionSetting
 from tollhouse.base.ids import (
     AdminKeyId,
     AlertDeliveryId,
@@ -80,9 +79,6 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "today": [today],
         "now": [now],
         "at": [now],
-        "attribution.store.save(changed)": [AttributionSetting(dimensions=("metadata.team",))],
-        "attribution.store.erase(dimension)": ["user"],
-        "attribution.store.erase(value)": ["someone"],
         "expired_before": [now - timedelta(days=1)],
         "previous_until": [now],
         "retry_after": [timedelta(0)],
@@ -253,14 +249,12 @@ def _questions(tenant: Tenant) -> dict[Any, list[Any]]:
                 width=reports.Width.DAY,
                 only=only,
                 grouping=frozenset(),
-                attribution=attribution,
             )
             for only in (
                 reports.CostFilter(),
                 reports.CostFilter(project_ids=frozenset({tenant.project.id})),
                 reports.CostFilter(api_key_ids=frozenset({tenant.project_key.key.id})),
             )
-            for attribution in (None, "user")
         ],
     }
 

@@ -10,7 +10,6 @@ from tools.checks.source import Finding, Findings, Source
 _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
     "alerts": ("alert_subscriptions", "alert_deliveries", "alert_hours", "alert_reached"),
-    "attribution": ("attribution_values", "request_attributions"),
     "archive": ("archived_days",),
     "backends": ("replica_reports", "replica_orders"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
@@ -41,11 +40,6 @@ _DOCTOR = "the operator's status commands only read"
 EXCEPTIONS = {
     ("activity", "projects", "read"): _SCOPE,
     ("activity", "project_keys", "read"): _SCOPE,
-    ("activity", "attribution_values", "read"): "one statement writes a record and its values",
-    ("activity", "attribution_values", "write"): "one statement writes a record and its values",
-    ("activity", "request_attributions", "write"): "one statement writes a record and its values",
-    ("attribution", "organizations", "read"): "the setting is read with every key",
-    ("attribution", "organizations", "write"): "the setting is read with every key",
     ("archive", "ledger_closings", "read"): "archived entries are compared with their closings",
     ("cli", "closed_days", "read"): _MOVE,
     ("cli", "data_keys", "read"): _DOCTOR,
@@ -69,7 +63,6 @@ EXCEPTIONS = {
     ("policies", "organizations", "write"): "raises the policy version with every change",
     ("policies", "projects", "read"): _SCOPE,
     ("ledger", "organizations", "read"): "each is verified, also one without its account",
-    ("reports", "attribution_values", "read"): _REPORT,
     ("reports", "closed_days", "read"): _REPORT,
     ("reports", "cost_daily", "read"): _REPORT,
     ("reports", "cost_hourly", "read"): _REPORT,
@@ -77,7 +70,6 @@ EXCEPTIONS = {
     ("reports", "organizations", "read"): _REPORT,
     ("reports", "project_keys", "read"): _REPORT,
     ("reports", "projects", "read"): _REPORT,
-    ("reports", "request_attributions", "read"): _REPORT,
     ("reports", "unsettled_holds", "read"): _REPORT,
     ("storage", "organizations", "read"): "locks the organization while a quota is checked",
 }

@@ -8,7 +8,6 @@ export type AdminKey = Schemas["AdminKey"];
 export type AdminPermission = Schemas["NarrowAdminKey"]["permissions"][number];
 export type AlertDelivery = Schemas["AlertDelivery"];
 export type AlertSubscription = Schemas["AlertSubscription"];
-export type AttributionSettings = Schemas["AttributionSettings"];
 export type AuditChange = Schemas["AuditChange"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type CostBucket = Schemas["CostBucket"];

@@ -46,6 +46,7 @@ def record(row: Row) -> RequestRecord:
         requested_model=row["requested_model"],
         dropped_tools=_listed(row["dropped_tools"]),
         attempts=_attempts(row["attempts"]),
+        label=row["label"],
     )
 
 

@@ -26,6 +26,7 @@ _EXAMINED: Final = """
                    AND ($10::text IS NULL OR model = $10)
                    AND ($11::text IS NULL OR operation = $11)
                    AND ($12::text IS NULL OR error_code = $12)
+                   AND ($16::text IS NULL OR label = $16)
                    AND ($15::text IS NULL OR $15 =
                         CASE WHEN error_code IN ('policy_violation', 'policy_not_evaluable')
                                   OR status IN (402, 403, 429) THEN 'refused'
@@ -58,7 +59,7 @@ _OF_KEY: Final = _EXAMINED + _LATEST + " AND api_key_id = $9 " + _BOUNDED
 # requests of their days to keep the order.
 _ONE_BY_ONE: Final = """
               FROM (SELECT found.*
-                      FROM unnest($16::date[], $17::uuid[]) AS chosen (day, request_id)
+                      FROM unnest($17::date[], $18::uuid[]) AS chosen (day, request_id)
                      CROSS JOIN LATERAL
                            (SELECT *
                               FROM requests
@@ -130,5 +131,6 @@ async def _search(
         EXAMINED_MAX,
         limit,
         only.outcome,
+        only.label,
         *chosen,
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from operator import attrgetter
 from typing import Final, LiteralString
 
 import msgspec
@@ -34,14 +33,10 @@ _INTO: Final = """
 _RECORDS: Final = ") SELECT * FROM unnest($1::request_record[], $3::text[])"
 # Few records have more than the columns of `request_record`.
 _NOTED_RECORDS: Final = """
-            , requested_model, dropped_tools)
+            , requested_model, dropped_tools, attempts, label)
         SELECT *
-          FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[])
-"""
-_TRIED_RECORDS: Final = """
-            , requested_model, dropped_tools, attempts)
-        SELECT *
-          FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[], $12::text[])
+          FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[], $6::text[],
+                      $7::text[])
 """
 _ROLL_UP: Final = """
             ON CONFLICT DO NOTHING
@@ -81,51 +76,8 @@ _ROLL_UP: Final = """
     )
 """
 _WRITTEN: Final = "SELECT count(*) AS written FROM inserted"
-# Values of a day have IDs, so that one can be deleted without touching its requests. A day that has
-# as many as it may takes no new ones.
-_ATTRIBUTE: Final = """
-    , named AS (
-        SELECT *
-          FROM unnest($6::uuid[], $7::uuid[], $8::date[], $9::text[], $10::text[])
-               n (organization_id, request_id, day, dimension, value)
-    ), room AS (
-        SELECT n.organization_id, n.day, n.dimension, count(v.id) < $11 AS has_room
-          FROM (SELECT DISTINCT organization_id, day, dimension FROM named) n
-          LEFT JOIN attribution_values v USING (organization_id, day, dimension)
-         GROUP BY 1, 2, 3
-    ), sent AS (
-        SELECT organization_id, request_id, day, dimension,
-               CASE WHEN known.id IS NOT NULL OR has_room THEN value ELSE '(other)' END AS value
-          FROM named
-          JOIN room USING (organization_id, day, dimension)
-          LEFT JOIN attribution_values known USING (organization_id, day, dimension, value)
-    ), added AS (
-        INSERT INTO attribution_values AS v (organization_id, day, dimension, value)
-        SELECT DISTINCT organization_id, day, dimension, value
-          FROM sent
-         WHERE NOT EXISTS (
-                SELECT FROM attribution_values k
-                 WHERE k.organization_id = sent.organization_id AND k.day = sent.day
-                   AND k.dimension = sent.dimension AND k.value = sent.value)
-         ORDER BY 1, 2, 3, 4
-            ON CONFLICT (organization_id, day, dimension, value) DO UPDATE
-           SET value = EXCLUDED.value
-        RETURNING organization_id, day, dimension, value, id
-    ), attributed AS (
-        INSERT INTO request_attributions (organization_id, dimension, request_id, day, value_id)
-        SELECT organization_id, dimension, request_id, day, coalesce(added.id, k.id)
-          FROM sent
-          LEFT JOIN added USING (organization_id, day, dimension, value)
-          LEFT JOIN attribution_values k USING (organization_id, day, dimension, value)
-            ON CONFLICT DO NOTHING
-    )
-"""
 _INSERT: Final = _INTO + _RECORDS + _ROLL_UP + _WRITTEN
 _INSERT_NOTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP + _WRITTEN
-_INSERT_TRIED: Final = _INTO + _TRIED_RECORDS + _ROLL_UP + _ATTRIBUTE + _WRITTEN
-VALUES_PER_DAY_MAX: Final = 1_000
-"""Values of one dimension that an organization stores on one day; workers that write at the same
-moment may add some more."""
 
 _HOURS: Final = """
     SELECT hour, grouped, status, error_code, sum(requests)::bigint AS requests,
@@ -148,38 +100,27 @@ _HOURS: Final = """
 """
 
 
-_requested_model: Final = attrgetter("requested_model")
-_dropped_tools: Final = attrgetter("dropped_tools")
-_NAMED_COLUMNS: Final = 5
-_attempts: Final = attrgetter("attempts")
-_attribution: Final = attrgetter("attribution")
-
-
 async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
     """Insert the records that are new, add them to their hours, and return their number.
 
     One statement, so one round trip.
     """
-    has_more = any(map(_attempts, records)) or any(map(_attribution, records))
-    has_notes = any(map(_requested_model, records)) or any(map(_dropped_tools, records))
-    if not (has_more or has_notes):
+    if not any(map(_has_notes, records)):
         return await _insert(database, _INSERT, records)
-    models = [bounded_text(record.requested_model) for record in records]
-    tools = [bounded_text(rows.TOOL_SEPARATOR.join(record.dropped_tools)) for record in records]
-    if not has_more:
-        return await _insert(database, _INSERT_NOTED, records, models, tools)
-    named = [
-        (record.organization_id, record.request_id, day_of(record.request_id), dimension, value)
-        for record in records
-        for dimension, value in record.attribution
-    ]
-    columns = [[each[place] for each in named] for place in range(_NAMED_COLUMNS)]
-    notes = (models, tools, *columns, VALUES_PER_DAY_MAX)
-    attempts = [
-        msgspec.json.encode(record.attempts).decode() if record.attempts else None
-        for record in records
-    ]
-    return await _insert(database, _INSERT_TRIED, records, *notes, attempts)
+    notes = (
+        [bounded_text(record.requested_model) for record in records],
+        [bounded_text(rows.TOOL_SEPARATOR.join(record.dropped_tools)) for record in records],
+        [
+            msgspec.json.encode(record.attempts).decode() if record.attempts else None
+            for record in records
+        ],
+        [record.label for record in records],
+    )
+    return await _insert(database, _INSERT_NOTED, records, *notes)
+
+
+def _has_notes(record: RequestRecord) -> bool:
+    return bool(record.requested_model or record.dropped_tools or record.attempts or record.label)
 
 
 async def _insert(  # all organizations: records are written together

@@ -49,8 +49,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     answered; `dropped_tools` are the types of the tools that were left out. `attempts` are
     all calls of backends, if there were several. `first_byte_ms` and `total_ms` count from the
     start of the request; the other times are durations. `trace_context`
-    is set if spans are exported, and is not stored. `attribution` has pairs of a dimension and its
-    value, only for organizations that store them.
+    is set if spans are exported, and is not stored. `label` is what the caller sent in the header.
     """
 
     organization_id: OrganizationId
@@ -80,7 +79,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     requested_model: str | None = None
     dropped_tools: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
-    attribution: tuple[tuple[str, str], ...] = ()
+    label: str | None = None
     trace_context: TraceContext | None = None
 
 
@@ -113,6 +112,7 @@ class RecordFilter:
     api_key_id: ProjectKeyId | None = None
     model: str | None = None
     operation: str | None = None
+    label: str | None = None
     error_code: str | None = None
     outcome: RequestOutcome | None = None
     start: datetime | None = None

@@ -21,11 +21,13 @@ from tollhouse.keys.secrets import cell_of, digest
 from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermission
 from tollhouse.limits.limiter import Limiter, Permit
 from tollhouse.limits.types import LimitSubject
+from tollhouse.observability.log import bounded_text
 from tollhouse.sessions.errors import SessionEnded
 from tollhouse.sessions.tokens import TOKEN_PREFIX
 
 _BEARER: Final = b"bearer "
 _BEARER_LENGTH: Final = len(_BEARER)
+LABEL_HEADER: Final = b"x-tollhouse-label"
 _SESSION_HEADERS: Final = tuple((name.lower().encode(), name) for name in SESSION_HEADERS)
 
 
@@ -136,6 +138,12 @@ def sent_key(head: Head, *, customer_header: bytes | None) -> str:
     if sent is None:
         raise MissingKey
     return sent.decode("latin-1")
+
+
+def label_of(head: Head) -> str | None:
+    """Return what the caller wants to find the record of its request by, or None."""
+    values = head.by_name.get(LABEL_HEADER)
+    return bounded_text(decoded(values[0])) if values else None
 
 
 def _given_session(head: Head) -> str | None:

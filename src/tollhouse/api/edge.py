@@ -18,7 +18,7 @@ from msgspec import Struct
 from tollhouse.activity.rules import outcome
 from tollhouse.activity.types import RequestRecord
 from tollhouse.api import errors
-from tollhouse.api.access import AccessControl
+from tollhouse.api.access import AccessControl, label_of
 from tollhouse.api.body import Body, BodyReader, Receive, Scope, Send
 from tollhouse.api.call import FileAnswer, OperationCall
 from tollhouse.api.edge_errors import (
@@ -320,6 +320,7 @@ class Edge:
         """Check the session headers if the operation has them, then read and decode the body."""
         if operation.takes_session:
             exchange.session = self._access.session_of(exchange.head)
+            exchange.trace.label = label_of(exchange.head)
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None

@@ -80,6 +80,7 @@ FORMS: Final[Mapping[str, TableForm]] = {
             "requested_model": _T,
             "dropped_tools": _T,
             "attempts": _T,
+            "label": _T,
         },
         key=("organization_id", "request_id"),
         summed=("input_tokens", "cached_input_tokens", "output_tokens", "cost_pico"),

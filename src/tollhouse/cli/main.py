@@ -95,7 +95,6 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     ),
     "costs": Entry("Show settled costs by the UTC day on which each request was admitted."),
     "usage": Entry("Show tokens, requests and their cost by hour or day."),
-    "attribution": Entry("Store what requests are for."),
     "audit": Entry(
         "Show the latest changes, newest first.",
         by_hand={"verify": "organizations.audit_verify:verify"},

@@ -93,7 +93,6 @@ COST_PAGE_SIZE_DEFAULT = 7  # OQ-126
 COST_CURSOR_LENGTH_MAX = 500
 COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
-USAGE_GROUPINGS_MAX = 4
 ALERT_PERCENT_DEFAULT = 80  # OQ-170
 ALERT_PERCENT_MAX = 100  # OQ-170
 ALERT_PERCENTS_MAX = 10  # OQ-143
@@ -193,18 +192,10 @@ AdminPermissions = Annotated[
     Meta(min_length=1, max_length=len(ADMIN_PERMISSION_NAMES)),
 ]
 
-_ATTRIBUTIONS = r"user|safety_identifier|metadata\.[A-Za-z0-9_.-]{1,64}"
-ATTRIBUTION_PATTERN = rf"\A({_ATTRIBUTIONS})\Z"
-USAGE_GROUPING_PATTERN = rf"\A(project_id|api_key_id|model|{_ATTRIBUTIONS})\Z"
-COSTS_GROUPING_PATTERN = rf"\A(project_id|api_key_id|line_item|{_ATTRIBUTIONS})\Z"
-AttributionDimension = Annotated[str, Meta(pattern=ATTRIBUTION_PATTERN)]
-UsageGrouping = Annotated[str, Meta(pattern=USAGE_GROUPING_PATTERN)]
-CostsGrouping = Annotated[str, Meta(pattern=COSTS_GROUPING_PATTERN)]
-_ATTRIBUTION_FORM = "`user`, `safety_identifier` or `metadata.` and a name"
+CostsGrouping = Literal["project_id", "api_key_id", "line_item"]
+LABEL_LENGTH_MAX = 128
+RequestLabel = Annotated[str, Meta(min_length=1, max_length=LABEL_LENGTH_MAX)]
 FORMS = {
-    ATTRIBUTION_PATTERN: _ATTRIBUTION_FORM,
-    USAGE_GROUPING_PATTERN: f"`project_id`, `api_key_id`, `model`, {_ATTRIBUTION_FORM}",
-    COSTS_GROUPING_PATTERN: f"`project_id`, `api_key_id`, `line_item`, {_ATTRIBUTION_FORM}",
     QUESTION_PATTERN: "a question that ends with '?'",
     STATUS_PATTERN: "a status such as 503, or a class such as 5xx",
     EMAIL_PATTERN: "an e-mail address",

@@ -93,7 +93,6 @@ OF_TYPE: Final[dict[str, Json]] = {
         "cap_percents": [80],
         "credit_below": None,
     },
-    "AttributedValueDeleted": {"days": 3},
     "AuditActor": {
         "id": "0198f2c4-4f08-7b6a-8d29-13e5a7c0f964",
         "type": "admin_api_key",
@@ -123,7 +122,6 @@ OF_TYPE: Final[dict[str, Json]] = {
         "held": _usd("0.5"),
         "unsettled": _usd("0"),
     },
-    "DeleteAttributedValue": {"dimension": "user", "value": "user-4711"},
     "EditManagedPolicy": {"mode": "enforcing"},
     "EditPolicy": {"mode": "enforcing"},
     "EditProject": {"allowed_models": [_MODEL]},

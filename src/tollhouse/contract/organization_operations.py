@@ -1,17 +1,13 @@
 """The operations of the management extension on the organization, its Admin keys and its log."""
 
-from functools import partial
-
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import attribution, audit, keys, listing, models, organizations
+from tollhouse.contract import audit, keys, listing, models, organizations
 from tollhouse.contract.command import Command, Words
 from tollhouse.contract.operation import declare
 
 _ORGANIZATION = "/manage/v1/organization"
 _ADMIN_KEYS = f"{_ORGANIZATION}/admin_api_keys"
-_ATTRIBUTION = f"{_ORGANIZATION}/attribution"
 
-_attribution = partial(declare, tag="Reports")
 
 RETRIEVE_ORGANIZATION = declare(
     "retrieveOrganization",
@@ -133,53 +129,3 @@ LIST_AUDIT = declare(
     ),
 )
 """One entry for each change, by whom and from what to what, newest first."""
-RETRIEVE_ATTRIBUTION = _attribution(
-    "retrieveAttribution",
-    f"GET {_ATTRIBUTION}",
-    "Read which values of requests are stored",
-    "OQ-240",
-    permission=Permission.BILLING_READ,
-    result=attribution.AttributionSettings,
-    command=Command(
-        "attribution show",
-        "Show which values of requests are stored.",
-    ),
-)
-"""By default no values are stored."""
-SET_ATTRIBUTION = _attribution(
-    "setAttribution",
-    f"PUT {_ATTRIBUTION}",
-    "Set which values of requests are stored, and for how long",
-    "OQ-240",
-    permission=Permission.BILLING_WRITE,
-    body=attribution.SetAttribution,
-    result=attribution.AttributionSettings,
-    command=Command(
-        "attribution set",
-        (
-            "Store user, safety_identifier or metadata.KEY of requests; without names, "
-            "nothing.\n\nValues may be personal data. `tollhouse usage --by user` shows costs "
-            "by them."
-        ),
-        example="user --retention-days 30",
-        arguments="dimensions",
-    ),
-)
-"""From then on, costs can be grouped by the values that requests have in these fields. They may be
-personal data."""
-DELETE_ATTRIBUTED_VALUE = _attribution(
-    "deleteAttributedValue",
-    f"POST {_ATTRIBUTION}/deletions",
-    "Delete one stored value",
-    "OQ-241",
-    permission=Permission.BILLING_WRITE,
-    body=attribution.DeleteAttributedValue,
-    result=attribution.AttributedValueDeleted,
-    command=Command(
-        "attribution delete",
-        "Delete a stored value on all days. Its costs stay, as `(deleted)`.",
-        example="user alice@example.com",
-        arguments="dimension value",
-    ),
-)
-"""On all days at once. Its costs stay, as `(deleted)`."""

@@ -30,7 +30,7 @@ REPORT_USAGE = declare(
         ),
         example="--from 7d --by model",
         columns=(
-            "start_time project_id api_key_id model attribution requests input_tokens "
+            "start_time project_id api_key_id model requests input_tokens "
             "cached_input_tokens output_tokens amount"
         ),
         starts="30d",

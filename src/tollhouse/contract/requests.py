@@ -13,6 +13,7 @@ from tollhouse.contract.bounds import (
     PageSize,
     PathId,
     ReportInstant,
+    RequestLabel,
     StatusFilter,
 )
 from tollhouse.contract.decisions import DecisionMode, JudgedDirection
@@ -41,6 +42,8 @@ class RequestsQuery(Struct, frozen=True, kw_only=True):
     """Only requests that this model answered."""
     operation: OperationName | UnsetType = UNSET
     """Only requests of this operation, such as `createChatCompletion`."""
+    label: RequestLabel | UnsetType = UNSET
+    """Only requests with this label."""
     error_code: ErrorCode | UnsetType = UNSET
     """Only requests with this error code."""
     outcome: Outcome | UnsetType = UNSET
@@ -180,6 +183,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     """The model that answered, or null if none did."""
     requested_model: str | None
     """What the caller named, if that was an alias or another model, or null."""
+    label: str | None
+    """What the caller sent in the header `X-Tollhouse-Label`, or null."""
     dropped_tools: list[str]
     """The types of tools that the model does not have and that were left out."""
     attempts: list[RequestAttempt]

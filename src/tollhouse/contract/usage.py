@@ -6,13 +6,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import (
     COST_PAGE_SIZE_DEFAULT,
-    USAGE_GROUPINGS_MAX,
     CostCursor,
     CostFilter,
     CostPageSize,
     NonNegative,
     ReportInstant,
-    UsageGrouping,
 )
 from tollhouse.contract.costs import UnsettledCosts
 from tollhouse.contract.money import Money
@@ -45,10 +43,8 @@ class UsageQuery(UsageRange, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = extension("OQ-171")
 
-    group_by: Annotated[list[UsageGrouping], Meta(max_length=USAGE_GROUPINGS_MAX)] | UnsetType = (
-        UNSET
-    )
-    """Split each bucket by these fields, with at most one dimension of attribution."""
+    group_by: list[CompletionsGrouping] | UnsetType = UNSET
+    """Split each bucket by these fields."""
 
 
 class CompletionsQuery(UsageRange, frozen=True, kw_only=True):
@@ -101,8 +97,6 @@ class UsageResult(Struct, frozen=True, kw_only=True):
     """The key of the group, or null unless grouped by it."""
     model: str | None
     """The model of the group, or null unless grouped by it."""
-    attribution: str | None
-    """The value of `user`, `safety_identifier` or `metadata.KEY` that is grouped by, or null."""
 
 
 class CompletionsResult(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody, ErrorShape
 from tollhouse.evaluation import EvaluationInput, PolicyResolver, RequestEvaluation
-from tollhouse.inference.attribution import attribution_of
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
 from tollhouse.inference.endpoint import TranslatedRequest
 from tollhouse.inference.engine_fields import asked_completion, judged_completion
@@ -110,8 +109,6 @@ class Pipeline:
         call.trace.model = request.model
         call.trace.is_stream = request.stream
         customer = await call.recheck()
-        if customer.attribution:
-            call.trace.attribution = attribution_of(call.body, customer.attribution)
         models = self._model_resolver.candidates(request.model, customer)
         call.trace.backend = models[0].model.backend
         applied = await self._policy_resolver.applied(

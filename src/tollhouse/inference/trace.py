@@ -57,7 +57,7 @@ class RequestTrace(Struct, kw_only=True):
     replica: str | None = None
     is_stream: bool = False
     dropped_tools: tuple[str, ...] = ()
-    attribution: tuple[tuple[str, str], ...] = ()
+    label: str | None = None
     failure: GatewayError | None = None
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     input_tokens: int | None = None
@@ -190,7 +190,7 @@ class RequestTrace(Struct, kw_only=True):
             dropped_tools=self.dropped_tools,
             # Of a single one the record itself tells.
             attempts=tuple(self.attempts) if len(self.attempts) > 1 else (),
-            attribution=self.attribution,
+            label=self.label,
             trace_context=self.context,
         )
 

@@ -18,7 +18,6 @@ _KEYS: Final = """
     SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
            LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
            o.status, o.policy_version, o.catalog_version, o.move_state, o.move_cell, o.frozen_until,
-           ARRAY(SELECT jsonb_array_elements_text(o.attribution -> 'dimensions')) AS attribution,
            pk.project_id, p.archived_at, pk.suspended_at,
            CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
                 WHEN p.allowed_models IS NULL THEN pk.allowed_models
@@ -172,7 +171,6 @@ def _known(row: Row, limits: ScopedLimits) -> KnownKey:
         is_moved=row["move_state"] == "moved",
         move_cell=row["move_cell"],
         frozen_until=row["frozen_until"],
-        attribution=tuple(row.get("attribution") or ()),
     )
 
 

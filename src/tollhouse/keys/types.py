@@ -78,7 +78,6 @@ class Customer(Struct, frozen=True, kw_only=True, eq=False):
     """The caller with a project key.
 
     It is equal only to itself, so that what is decided for a customer can be stored by it.
-    `attribution` has the dimensions that the organization stores.
     """
 
     organization_id: OrganizationId
@@ -89,7 +88,6 @@ class Customer(Struct, frozen=True, kw_only=True, eq=False):
     policy_version: int
     catalog_version: int
     limits: ScopedLimits
-    attribution: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +142,6 @@ class KnownKey:
     is_moved: bool = False
     move_cell: str | None = None
     frozen_until: datetime | None = None
-    attribution: tuple[str, ...] = ()
     caller: Caller = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -172,7 +169,6 @@ def _caller_of(known: KnownKey) -> Caller:
         policy_version=known.policy_version,
         catalog_version=known.catalog_version,
         limits=known.limits,
-        attribution=known.attribution,
     )
 
 

@@ -1,20 +1,17 @@
-"""The managed operations on reports, requests and attribution, and the handler of each."""
+"""The managed operations on reports and requests, and the handler of each."""
 
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
-from tollhouse.contract import organization_operations
 from tollhouse.contract import report_operations as operations
-from tollhouse.manage.attribution import AttributionHandlers
 from tollhouse.manage.requests import RequestHandlers
 from tollhouse.manage.usage import UsageHandlers
 
 
 def routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
-    """Return the route of each operation on reports, requests and attribution."""
+    """Return the route of each operation on reports and requests."""
     usage = UsageHandlers(reports=reports)
     requests = RequestHandlers(database=database, reports=reports)
-    attribution = AttributionHandlers(database=database)
     return (
         Route(operation=operations.REPORT_USAGE, handler=usage.report),
         Route(operation=operations.REPORT_COMPLETIONS, handler=usage.completions),
@@ -22,7 +19,4 @@ def routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
         Route(operation=operations.LIST_REQUESTS, handler=requests.page),
         Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
         Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
-        Route(operation=organization_operations.RETRIEVE_ATTRIBUTION, handler=attribution.retrieve),
-        Route(operation=organization_operations.SET_ATTRIBUTION, handler=attribution.change),
-        Route(operation=organization_operations.DELETE_ATTRIBUTED_VALUE, handler=attribution.erase),
     )

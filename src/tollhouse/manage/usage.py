@@ -79,7 +79,6 @@ def _result(used: Used) -> usage_wire.UsageResult:
         project_id=None if group.project_id is None else str(group.project_id),
         api_key_id=None if group.api_key_id is None else str(group.api_key_id),
         model=group.model,
-        attribution=group.attribution,
     )
 
 

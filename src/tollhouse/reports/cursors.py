@@ -90,7 +90,6 @@ def _canonical(organization_id: OrganizationId, question: CostQuery) -> bytes:
         _listed(question.only.project_ids),
         _listed(question.only.api_key_ids),
         _listed(question.grouping),
-        *([] if question.attribution is None else [question.attribution]),
     )
     return "\n".join(fields).encode()
 

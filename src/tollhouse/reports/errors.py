@@ -53,16 +53,6 @@ class InvalidCursor(InvalidInput):
     template = "Invalid 'page': not the next page of this report. Keep all other parameters."
 
 
-class GroupingTooFine(InvalidInput):
-    """The grouping names several dimensions of attribution."""
-
-    param = "group_by"
-    template = (
-        "Invalid 'group_by': at most one of `user`, `safety_identifier` and `metadata.KEY` at a "
-        "time."
-    )
-
-
 class DetailIsGone(InvalidInput):
     """Entries of this day were deleted after their retention. Only whole hours are known."""
 

@@ -148,12 +148,11 @@ def _added(left: Sums, right: Sums) -> Sums:
     return Sums(**{name: first + second for name, first, second in values})
 
 
-def _order(group: Group) -> tuple[int, int, int, str, str]:
+def _order(group: Group) -> tuple[int, int, int, str]:
     return (
         group.bucket,
         _rank(group.project_id),
         _rank(group.api_key_id),
-        group.attribution or "",
         group.model or "",
     )
 
@@ -163,8 +162,8 @@ def _rank(identifier: UUID | None) -> int:
     return 0 if identifier is None else identifier.int
 
 
-def _owner(used: Used) -> tuple[UUID | None, UUID | None, str | None]:
-    return used.group.project_id, used.group.api_key_id, used.group.attribution
+def _owner(used: Used) -> tuple[UUID | None, UUID | None]:
+    return used.group.project_id, used.group.api_key_id
 
 
 def _line_item(line: CostLine) -> str:

@@ -1,9 +1,8 @@
 """Operations on reports: build a filter, and read one page."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, parse_uuid
 from tollhouse.base.ranges import range_end
@@ -11,7 +10,6 @@ from tollhouse.reports import rules, store
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import (
     DetailIsGone,
-    GroupingTooFine,
     HoursAreGone,
     InvalidCursor,
     ReportKeyNotFound,
@@ -22,17 +20,12 @@ from tollhouse.reports.types import (
     CostFilter,
     CostQuery,
     CostReport,
-    Dimension,
     PageCursor,
-    Pieces,
     ReportSpan,
     Used,
     Width,
 )
 from tollhouse.storage.database import Database, Transaction
-
-ENTRY_DAYS_MAX: Final = 31
-"""Days of a page whose sums come from entries."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,18 +54,6 @@ def filter_of(project_ids: Iterable[str] | None, api_key_ids: Iterable[str] | No
     )
 
 
-def grouping_of(names: Collection[str]) -> tuple[frozenset[Dimension], str | None]:
-    """Return the fields to group by, and the dimension of attribution or None.
-
-    Raises `GroupingTooFine` for several dimensions of attribution.
-    """
-    fields = {dimension.value for dimension in Dimension}
-    attributions = {name for name in names if name not in fields}
-    if len(attributions) > 1:
-        raise GroupingTooFine
-    return frozenset(map(Dimension, fields.intersection(names))), next(iter(attributions), None)
-
-
 async def page(
     database: Database,
     cursors: Cursors,
@@ -86,11 +67,8 @@ async def page(
     place = _place(cursors, organization_id, asked, now=now)
     if place is None:
         return Page(report=EMPTY_REPORT, next_cursor=None)
-    buckets_max = asked.buckets_max
-    if question.attribution is not None:
-        buckets_max = min(buckets_max, ENTRY_DAYS_MAX * Width.DAY // question.width)
     async with database.transaction() as tx:
-        report = await read(tx, organization_id, question, place, buckets_max=buckets_max)
+        report = await read(tx, organization_id, question, place, buckets_max=asked.buckets_max)
         if report.next_start is None:
             return Page(report=report, next_cursor=None)
         master_id = await cursors.writing_id(tx)
@@ -165,12 +143,10 @@ async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, question: CostQ
 
     Every page checks the whole range, so that a report fails on its first page.
     """
-    pieces = _pieces(span, question)
+    pieces = rules.pieces(span, question.width)
     for piece in pieces.entries:
         if await store.is_closed(tx, piece):
-            is_named = question.attribution is not None
-            param = "group_by" if is_named else rules.cut_parameter(span, piece, Width.HOUR)
-            raise DetailIsGone(param=param)
+            raise DetailIsGone(param=rules.cut_parameter(span, piece, Width.HOUR))
     for piece in pieces.hours:
         if await store.are_hours_removed(tx, piece):
             is_by_hour = question.width is Width.HOUR
@@ -181,7 +157,7 @@ async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, question: CostQ
 async def _found(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
-    pieces = _pieces(span, question)
+    pieces = rules.pieces(span, question.width)
     found: list[Used] = []
     if pieces.days is not None:
         found += await store.days(tx, organization_id, question, pieces.days)
@@ -190,13 +166,6 @@ async def _found(
     for piece in pieces.entries:
         found += await store.entries(tx, organization_id, question, piece)
     return found
-
-
-def _pieces(span: ReportSpan, question: CostQuery) -> Pieces:
-    """Return the sources of the sums of a span. No rollup knows values of attribution."""
-    if question.attribution is None:
-        return rules.pieces(span, question.width)
-    return Pieces(days=None, hours=(), entries=(span,))
 
 
 def _project_id(text: str) -> ProjectId:

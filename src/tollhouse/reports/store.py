@@ -9,8 +9,6 @@ from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.reports.types import (
-    DELETED,
-    UNRECORDED,
     CostQuery,
     Dimension,
     Group,
@@ -54,22 +52,9 @@ _ENTRY_FILTERS: Final = """
        AND admitted_at < $3
        AND ($4::uuid[] IS NULL OR project_id = ANY($4))
        AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
-     GROUP BY 1, 2, 3, 4, attribution
+     GROUP BY 1, 2, 3, 4
 """
-_ENTRIES: Final = f"{_ENTRY_GROUPS} NULL AS attribution, {_ENTRY_SUMS} {_ENTRY_FILTERS}"
-# A request has at most one value of a dimension, so every entry counts once.
-_NAMES: Final = """
-      LEFT JOIN (
-            SELECT a.request_id, coalesce(v.value, $14) AS value
-              FROM request_attributions a
-              LEFT JOIN attribution_values v
-                ON v.organization_id = $1 AND v.id = a.value_id
-             WHERE a.organization_id = $1
-               AND a.dimension = $12) named
-        ON named.request_id = reservation_id
-"""
-_NAME: Final = "coalesce(named.value, $13) AS attribution,"
-_NAMED_ENTRIES: Final = f"{_ENTRY_GROUPS} {_NAME} {_ENTRY_SUMS} {_NAMES} {_ENTRY_FILTERS}"
+_ENTRIES: Final = f"{_ENTRY_GROUPS} {_ENTRY_SUMS} {_ENTRY_FILTERS}"
 
 
 async def hold_still(tx: Transaction) -> None:  # all organizations: reads no row
@@ -152,9 +137,7 @@ async def entries(
         question.width.value,
         *_days_of(span),
     )
-    if question.attribution is None:
-        return await _sums(tx, _ENTRIES, *asked)
-    return await _sums(tx, _NAMED_ENTRIES, *asked, question.attribution, UNRECORDED, DELETED)
+    return await _sums(tx, _ENTRIES, *asked)
 
 
 async def _sums(tx: Transaction, statement: LiteralString, *arguments: object) -> list[Used]:
@@ -297,7 +280,6 @@ def _used(row: Row) -> Used:
             project_id=row["project_id"],
             api_key_id=row["api_key_id"],
             model=row["model"],
-            attribution=row.get("attribution"),
         ),
         sums=Sums(
             requests=int(row["requests"]),

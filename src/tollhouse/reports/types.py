@@ -6,11 +6,6 @@ from enum import IntEnum, StrEnum
 from tollhouse.base.ids import ProjectId, ProjectKeyId
 from tollhouse.base.money import PicoUsd
 
-DELETED = "(deleted)"
-"""Stands for an attribution value that the organization deleted."""
-UNRECORDED = "(unrecorded)"
-"""Stands for requests that named no value, or whose value was not stored."""
-
 
 class Width(IntEnum):
     """The length of a bucket, in seconds. Buckets begin at whole UTC hours or days."""
@@ -71,8 +66,6 @@ class CostQuery:
     width: Width
     only: CostFilter
     grouping: frozenset[Dimension]
-    attribution: str | None = None
-    """The attribution dimension to group by too, such as `user`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +93,6 @@ class Group:
     project_id: ProjectId | None
     api_key_id: ProjectKeyId | None
     model: str | None
-    attribution: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

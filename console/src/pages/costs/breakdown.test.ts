@@ -117,7 +117,7 @@ describe("a breakdown of costs", () => {
 describe("usage by model", () => {
   it("adds up the days of each model", () => {
     const used = { object: "organization.usage.result", estimated_requests: 0, images: 0 } as const;
-    const none = { project_id: null, api_key_id: null, attribution: null };
+    const none = { project_id: null, api_key_id: null };
     const amount = { value: "0.5", currency: "usd" } as const;
     const tokens = {
       input_tokens: 10,

@@ -19,7 +19,6 @@ import { Page } from "../../ui/page";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
-import { Attribution } from "./attribution";
 import {
   type Breakdown,
   breakdown,
@@ -82,10 +81,7 @@ export function Costs() {
       {span === null ? (
         <Empty>Choose two days, the first one first, at most {DAYS_MAX} days apart.</Empty>
       ) : (
-        <>
-          <Report span={span} by={by} />
-          <Attribution span={span} />
-        </>
+        <Report span={span} by={by} />
       )}
     </Page>
   );

@@ -47,7 +47,7 @@ export async function readUsage(
 export function usageByGroup(buckets: readonly UsageBucket[]): ReadonlyMap<string, GroupUsage> {
   const usage = new Map<string, GroupUsage>();
   for (const result of buckets.flatMap(({ results }) => results)) {
-    const group = result.attribution ?? result.model ?? "";
+    const group = result.model ?? "";
     const before = usage.get(group) ?? NOTHING;
     usage.set(group, {
       requests: before.requests + result.requests,

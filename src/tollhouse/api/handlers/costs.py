@@ -15,12 +15,6 @@ from tollhouse.reports import rules
 from tollhouse.reports.types import Bucket, CostLine, CostSubject
 
 
-class AttributedCostResult(costs_wire.CostResult, frozen=True, kw_only=True):
-    """A result with its value of attribution, which `/v1` cannot group by."""
-
-    attribution: str | UnsetType = UNSET
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostHandlers:
     """Handlers of the report of costs."""
@@ -69,10 +63,9 @@ def unsettled(buckets: Iterable[Bucket]) -> list[costs_wire.UnsettledCosts] | Un
 
 def _result(line: CostLine) -> costs_wire.CostResult:
     group = line.group
-    return AttributedCostResult(
+    return costs_wire.CostResult(
         amount=costs_wire.CostAmount(value=to_decimal_string(line.amount)),
         line_item=line.line_item,
         project_id=None if group.project_id is None else str(group.project_id),
         api_key_id=None if group.api_key_id is None else str(group.api_key_id),
-        attribution=UNSET if group.attribution is None else group.attribution,
     )

@@ -13,7 +13,7 @@ from tollhouse.reports import service
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.service import Asked, Page
-from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Width
+from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Dimension, Width
 from tollhouse.storage.replica import ReportReads
 
 WIDTHS = {"1h": Width.HOUR, "1d": Width.DAY}
@@ -38,15 +38,13 @@ class ReportReader:
     ) -> Page:
         """Return the page that a call asks for."""
         query = call.query
-        grouping, attribution = service.grouping_of(_sent(query.group_by) or ())
         asked = Asked(
             question=CostQuery(
                 subject=subject,
                 start=query.start_time,
                 width=WIDTHS[query.bucket_width],
                 only=service.filter_of(_sent(query.project_ids), _sent(query.api_key_ids)),
-                grouping=grouping,
-                attribution=attribution,
+                grouping=frozenset(map(Dimension, _sent(query.group_by) or ())),
             ),
             end=_sent(query.end_time),
             cursor=_sent(query.page),

@@ -58,6 +58,7 @@ def filter_(query: wire.RequestsQuery) -> RecordFilter:
         api_key_id=_api_key_id(query.api_key_id),
         model=_sent(query.model),
         operation=_sent(query.operation),
+        label=_sent(query.label),
         error_code=_sent(query.error_code),
         outcome=None if isinstance(query.outcome, UnsetType) else RequestOutcome(query.outcome),
         start=_instant(query.start_time),
@@ -94,6 +95,7 @@ def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> 
         blocked_by=[_blocking(decision) for decision in blocked_by],
         model=kept.model,
         requested_model=kept.requested_model,
+        label=kept.label,
         dropped_tools=list(kept.dropped_tools),
         attempts=[
             wire.RequestAttempt(

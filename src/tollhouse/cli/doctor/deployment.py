@@ -25,7 +25,6 @@ JOBS: Final = (
         "alert-look",
         "alert-retention",
         "alerts",
-        "attribution-retention",
         "audit-heads",
         "console-sessions",
         "cost-hour-retention",

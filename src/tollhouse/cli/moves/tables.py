@@ -105,8 +105,6 @@ MOVED: Final[Mapping[str, MovedTable]] = {
     # Without secrets, which no other cell opens: webhooks fail until theirs is rotated.
     "alert_subscriptions": MovedTable(stays=("secret", "previous_secret", "previous_secret_until")),
     "alert_reached": _REPLACED,
-    "attribution_values": _REPLACED,
-    "request_attributions": _REPLACED,
     "audit_log": _ADDED,
     "audit_chain": _ADDED,
     "audit_heads": _REPLACED,

@@ -14,7 +14,7 @@ from tollhouse.contract.operation import AnyOperation
 
 ONCE: Final = frozenset({"value", "secret"})
 """Members that are shown only when they are made."""
-GROUPS: Final = frozenset({"project_id", "api_key_id", "model", "attribution", "line_item"})
+GROUPS: Final = frozenset({"project_id", "api_key_id", "model", "line_item"})
 PER_TOKEN: Final = frozenset({"prompt", "completion", "input_cache_read"})
 MORE: Final = "There are more items. Only the first ones are shown: --limit and --after go on."
 UNSETTLED: Final = (

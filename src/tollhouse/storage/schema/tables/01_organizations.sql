@@ -11,15 +11,10 @@ CREATE TABLE organizations (
     move_id         uuid,
     move_cell       text,
     frozen_until    timestamptz,
-    attribution     jsonb,
     CONSTRAINT organizations_move_state CHECK (move_state IN ('leaving', 'moved', 'arriving'))
 );
 COMMENT ON COLUMN organizations.frozen_until IS
     'Until then no key works. A freeze that is not released ends by itself.';
-COMMENT ON COLUMN organizations.attribution IS
-    'NULL, or the dimensions that are stored and the days for which: personal data';
-CREATE INDEX organizations_with_attribution ON organizations (id)
- WHERE attribution IS NOT NULL;
 
 CREATE TABLE organization_checks (
     organization_id uuid NOT NULL REFERENCES organizations,

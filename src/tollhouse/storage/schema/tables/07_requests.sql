@@ -1,4 +1,4 @@
--- Activity: one row per request by day, sums by the hour, and what callers say a request is for.
+-- Activity: one row per request by day, and sums by the hour.
 
 CREATE TYPE request_record AS (
     organization_id     uuid,
@@ -56,6 +56,7 @@ CREATE TABLE requests (
     requested_model     text,
     dropped_tools       text,
     attempts            text,
+    label               text,
     PRIMARY KEY (organization_id, day, request_id)
 ) PARTITION BY RANGE (day);
 COMMENT ON COLUMN requests.day IS
@@ -68,6 +69,8 @@ COMMENT ON COLUMN requests.requested_model IS
     'The model or alias that the caller named, if the column model has another one';
 COMMENT ON COLUMN requests.dropped_tools IS
     'The types of the tools that were left out, as the caller wrote them, separated by commas';
+COMMENT ON COLUMN requests.label IS
+    'What the caller wrote into the header X-Tollhouse-Label: shortened, no key in it';
 COMMENT ON COLUMN requests.attempts IS
     'A JSON list of model, replica, outcome and ms of each attempt, if there were several';
 CREATE INDEX requests_by_id ON requests (request_id);
@@ -110,28 +113,3 @@ CREATE TABLE record_gaps (
 COMMENT ON TABLE record_gaps IS
     'When requests began whose records a worker dropped, and how many it dropped.';
 CREATE INDEX record_gaps_by_end ON record_gaps (last_at);
-
-CREATE TABLE attribution_values (
-    organization_id uuid NOT NULL,
-    id              uuid NOT NULL DEFAULT gen_random_uuid(),
-    day             date NOT NULL,
-    dimension       text NOT NULL,
-    value           text,
-    PRIMARY KEY (organization_id, id)
-);
-COMMENT ON COLUMN attribution_values.value IS
-    'NULL after the organization deleted the value';
-CREATE UNIQUE INDEX attribution_values_by_value
-    ON attribution_values (organization_id, day, dimension, value);
-
-CREATE TABLE request_attributions (
-    organization_id uuid NOT NULL,
-    dimension       text NOT NULL,
-    request_id      uuid NOT NULL,
-    day             date NOT NULL,
-    value_id        uuid NOT NULL,
-    PRIMARY KEY (organization_id, dimension, request_id)
-);
-COMMENT ON TABLE request_attributions IS
-    'The value of a dimension that a request named. Its cost is in the ledger alone.';
-CREATE INDEX request_attributions_by_day ON request_attributions (organization_id, day);

@@ -26,6 +26,7 @@ EXEMPT = {
     **dict.fromkeys(
         (
             "ledger.moving.set_frozen",
+            "organizations.moves.change",
             "organizations.moves.change_elsewhere",
         ),
         "a step of a move; tests/cells runs it beside a neighbour that is not frozen",
@@ -35,7 +36,6 @@ EXEMPT = {
 }
 """Functions that are not called, with the reason."""
 SAME_FOR_ALL = {
-    "organizations.moves.retrieve": "neither of them moves",
     "storage.audit.recorded": "no change of theirs was made by a request",
     "organizations.store.insert": "refuses the ID of every organization that exists",
 }

@@ -70,7 +70,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "admin-key": Entry("Create, list, narrow and revoke Admin keys."),
     "session": Entry("List sessions of the console, and end them."),
     "secrets": Entry(
-        "Replace the master secret, and show what still needs the previous one.",
+        "Show what needs the present and the previous master secret.",
         "keys.secrets:command",
     ),
     "policy": Entry(

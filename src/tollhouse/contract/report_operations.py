@@ -37,10 +37,7 @@ REPORT_USAGE = declare(
         words={
             "group_by": Words(
                 "by",
-                (
-                    "Group by project_id, api_key_id, model, and one of user, "
-                    "safety_identifier and metadata.KEY. Can be given several times."
-                ),
+                "Group by project_id, api_key_id or model. Can be given several times.",
             ),
         },
     ),

@@ -71,7 +71,7 @@ accepts_own_answers = true
 {catalog}
 [secrets]
 # Keep a copy of this section, but not with the database's backups.
-# `master` encrypts replayable key values for 24 hours and signs report cursors. To replace it, use
+# `master` encrypts replayable key values for 24 hours and signs report cursors. To replace it, see
 # docs/guides/operating-keys.md: the present one is kept in `previous_masters` until it is unused.
 master = {master}
 """

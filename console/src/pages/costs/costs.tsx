@@ -104,7 +104,7 @@ async function readCosts(
   signal: AbortSignal,
 ): Promise<Costing> {
   let unsettled = 0;
-  const used = by === "model" ? readUsage(admin, span, by, signal) : null;
+  const used = by === "model" ? readUsage(admin, span, signal) : null;
   const buckets = await walkReport(async (cursor) => {
     const query = {
       start_time: span.start,

@@ -1,4 +1,4 @@
-/** Requests, tokens and costs of each model, or of each value that requests name. */
+/** Requests, tokens and costs of each model. */
 
 import { type Api, content } from "../../api/client";
 import type { UsageBucket } from "../../api/types";
@@ -18,11 +18,10 @@ export interface GroupUsage {
 
 const NOTHING: GroupUsage = { requests: 0, input: 0, cachedInput: 0, output: 0, amount: 0n };
 
-/** Read the settled usage of a span of days by `model`, or by a stored value such as `user`. */
+/** Read the settled usage of a span of days. */
 export async function readUsage(
   admin: Api,
   span: Span,
-  by: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, GroupUsage>> {
   const buckets = await walkReport((cursor) =>
@@ -32,7 +31,7 @@ export async function readUsage(
           query: {
             start_time: span.start,
             end_time: span.end,
-            group_by: [by],
+            group_by: ["model"],
             limit: BUCKETS_MAX,
             ...cursor,
           },

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,12 +24,7 @@ COLUMNS: Final = (
 )
 
 
-class Role(StrEnum):
-    """The place of a master secret in the configuration."""
-
-    CURRENT = "current"
-    PREVIOUS = "previous"
-    NOT_CONFIGURED = "not configured"
+Role = Literal["current", "previous", "not configured"]
 
 
 class MasterSecret(Struct, frozen=True, kw_only=True):
@@ -51,17 +45,12 @@ class MasterSecret(Struct, frozen=True, kw_only=True):
     workers_live: int
 
 
-class _SealedDay(Struct, frozen=True, kw_only=True):
-    count: int
-    last_expires_at: int
-
-
 class _MasterUsage(Struct, frozen=True, kw_only=True):
     """Which secret opens each day's data key, how many values are sealed, and the live workers."""
 
     writing_id: str
     opening_ids: Mapping[date, str | None]
-    sealed: Mapping[date, _SealedDay]
+    sealed: Mapping[date, tuple[int, int]]
     live: Sequence[Worker]
 
 
@@ -118,8 +107,8 @@ def _row(master_id: str | None, configured: list[str], usage: _MasterUsage) -> M
         role=_role(master_id, configured),
         writes=master_id == usage.writing_id,
         data_keys=len(days),
-        sealed_values=sum(value.count for value in values),
-        last_expires_at=max((value.last_expires_at for value in values), default=None),
+        sealed_values=sum(count for count, _ in values),
+        last_expires_at=max((expires_at for _, expires_at in values), default=None),
         workers=sum(master_id in worker.master_ids for worker in usage.live),
         workers_live=len(usage.live),
     )
@@ -129,23 +118,23 @@ def removable(rows: list[MasterSecret]) -> list[MasterSecret]:
     """Return the previous secrets that nothing stored needs, once all live workers switched."""
     if not is_accepted_by_all(rows):
         return []
-    return [row for row in rows if row.role is Role.PREVIOUS and not row.data_keys]
+    return [row for row in rows if row.role == "previous" and not row.data_keys]
 
 
 def is_accepted_by_all(rows: list[MasterSecret]) -> bool:
     """Whether every live worker accepts the current secret."""
-    return all(row.workers == row.workers_live for row in rows if row.role is Role.CURRENT)
+    return all(row.workers == row.workers_live for row in rows if row.role == "current")
 
 
 def _role(master_id: str | None, configured: list[str]) -> Role:
     if master_id not in configured:
-        return Role.NOT_CONFIGURED
-    return Role.CURRENT if master_id == configured[0] else Role.PREVIOUS
+        return "not configured"
+    return "current" if master_id == configured[0] else "previous"
 
 
 async def _sealed_by_day(  # all organizations: data keys are shared
     operator: Session,
-) -> Mapping[date, _SealedDay]:
+) -> Mapping[date, tuple[int, int]]:
     """Count the values that can still be replayed, by the day whose data key opens them."""
     rows = await operator.database.fetch_all(
         """
@@ -156,9 +145,6 @@ async def _sealed_by_day(  # all organizations: data keys are shared
         """
     )
     return {
-        row["sealed_day"]: _SealedDay(
-            count=row["count"],
-            last_expires_at=unix_seconds(row["last_created_at"] + SECRET_LIFETIME),
-        )
+        row["sealed_day"]: (row["count"], unix_seconds(row["last_created_at"] + SECRET_LIFETIME))
         for row in rows
     }

@@ -106,7 +106,7 @@ class CellCustomer:
 
 
 async def customer(cell: Cell, name: str) -> CellCustomer:
-    org: OrganizationFixture = await new_organization_fixture(cell.database, name)
+    org: OrganizationFixture = await new_organization_fixture(cell.database, name, cell=cell.name)
     async with cell.database.mutation(org.authority()) as tx:
         await ledger.grant(
             tx,

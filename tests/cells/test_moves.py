@@ -144,7 +144,7 @@ async def pair(migrated_template: str) -> AsyncGenerator[Pair]:
         first, second = (settings_for(url) for url in urls)
         old = await stack.enter_async_context(_operator(first, "eu1"))
         new = await stack.enter_async_context(_operator(second, "us1"))
-        org = await new_organization_fixture(old.database)
+        org = await new_organization_fixture(old.database, cell="eu1")
         tenant = await new_tenant(org, urls[0])
         await _leave_unsettled(old.database)
         await _number_prices(old.database, new.database)

@@ -23,7 +23,6 @@ from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.alerts import rules
 from tollhouse.app import connect
 from tollhouse.base.money import PicoUsd
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger.errors import CAP_ERRORS, CreditExhausted, ProjectCapReached
 from tollhouse.ledger.types import Period
 from tollhouse.settings import load
@@ -189,7 +188,7 @@ async def spend(operator: Operator, count: int) -> str:
     database = await connect(settings)
     connection = await asyncpg.connect(settings.database.url)
     try:
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         await _use(connection, org, count)
         return (await org.admin_key()).value
     finally:
@@ -246,7 +245,7 @@ async def lived(operator: Operator, count: int) -> tuple[list[RequestRecord], st
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        org = await new_organization_fixture(database)
         customer = await customer_of(org)
         now = datetime.now(UTC)
         failed = {

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import httpx2
@@ -18,7 +17,6 @@ from tests.cli.commands import (
     SECONDS_MAX,
     Operator,
     at_a_terminal,
-    call,
     execute,
     new_project,
     refusal,
@@ -41,8 +39,6 @@ from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
 from tollhouse.cli.session import Session
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
-from tollhouse.keys.pepper_versions import PepperMismatch
-from tollhouse.keys.secrets import Peppers
 from tollhouse.sessions import service as sessions
 from tollhouse.sessions.types import ConsoleSession
 from tollhouse.settings import load
@@ -186,20 +182,6 @@ def test_a_key_that_may_revoke_admin_keys_comes_with_a_warning(patient: Operator
     assert "can revoke every other Admin key" in made.stdout
 
 
-def test_a_key_is_not_made_with_a_pepper_that_the_workers_do_not_have(
-    patient: Operator, tmp_path: Path
-) -> None:
-    project = new_project(patient)
-    patient.run("admin-key", "create", "before")
-    other = tmp_path / "other.toml"
-    pepper = patient.secrets[1]
-    text = patient.settings_path.read_text().replace(pepper, "another pepper of good length 0123")
-    other.write_text(text)
-
-    with pytest.raises(PepperMismatch):
-        call("--config", str(other), "key", "create", "--project", project, "after")
-
-
 def test_a_session_of_the_console_is_listed_and_ended(operator: Operator) -> None:
     organization_id = operator.json("org", "create", "Signed in")["id"]
     session_id = _sign_in(operator, organization_id)
@@ -240,9 +222,7 @@ async def recorded(operator: Operator, *, is_refused: bool) -> RequestRecord:
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        org = await new_organization_fixture(
-            database, Peppers(settings.secrets.pepper_bytes()), uuid4().hex[:8]
-        )
+        org = await new_organization_fixture(database, uuid4().hex[:8])
         customer: Customer = await customer_of(org)
         policy = await new_policy(org, ("publish",), name="No bread")
         refused = {

@@ -36,7 +36,6 @@ from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.sessions import service as sessions
 from tollhouse.sessions.errors import SessionEnded
 from tollhouse.sessions.types import ConsoleSession
-from tollhouse.storage import revisions
 from tollhouse.storage.database import OPERATOR, Mutation, Transaction
 
 T = TypeVar("T")
@@ -135,7 +134,6 @@ class OperatorHandlers:
     async def set_backend_alert(self, call: Call) -> OperationAnswer:
         """Choose whether a subscription is told about backends."""
         async with self.database.mutation_by(call) as tx:
-            await alerts.require_schema(tx)
             found = await alerts.retrieve(tx, tx.organization_id, subscription_of(call))
             thresholds = replace(found.thresholds, backend_down=call.body.backend_down)
             edited = replace(found, thresholds=thresholds)
@@ -144,7 +142,6 @@ class OperatorHandlers:
 
     async def list_sessions(self, call: Call) -> OperationAnswer:
         """Return the newest sessions of all organizations."""
-        await revisions.require(self.database.pool, sessions.REVISION)
         async with self.database.transaction() as tx:
             found = await sessions.newest(tx, now=call.now, limit=SESSIONS_LISTED_MAX + 1)
         page = wire.page(operations.ConsoleSessionList, found, SESSIONS_LISTED_MAX, _session)
@@ -152,7 +149,6 @@ class OperatorHandlers:
 
     async def end_session(self, call: Call) -> OperationAnswer:
         """End a session at once."""
-        await revisions.require(self.database.pool, sessions.REVISION)
         session_id = parse_uuid(call.path["session_id"])
         if session_id is None:
             raise SessionEnded

@@ -240,6 +240,33 @@ def test_the_guide_to_costs(patient: Operator) -> None:
         assert '"object":"page"' in patient.bash(usage).stdout
 
 
+def test_the_guide_to_exports(patient: Operator) -> None:
+    guide = read("docs/guides/exports.md")
+    for written, meant in (
+        ("2026-08-01", FROM),
+        ("2026-09-01", NEXT),
+        ("1785542400", str(int(SINCE.timestamp()))),
+        ("1788220800", str(int(SINCE.timestamp()) + 86_400)),
+    ):
+        assert written in guide
+        guide = guide.replace(written, meant)
+    by_command, by_api, nightly = scripts(guide)
+    admin_key = asyncio.run(spend(patient, 50))
+
+    patient.bash(by_command)
+    exported = (patient.directory / "costs.csv").read_text()
+    with served(patient, admin_key):
+        patient.bash(by_api)
+        patient.bash(nightly)
+
+    assert exported.startswith("BilledCost,")
+    assert exported.count("\n") > 1
+    assert (patient.directory / "costs.csv").read_text().startswith("BilledCost,")
+    nights = [path.read_text() for path in patient.directory.glob("costs-*.csv")]
+    assert len(nights) == 3
+    assert all(night.startswith("BilledCost,") for night in nights)
+
+
 async def lived(operator: Operator, count: int) -> tuple[list[RequestRecord], str]:
     """Requests of one key, of which every tenth failed, and an Admin key of theirs."""
     settings = load(operator.settings_path, environment={})

@@ -74,7 +74,8 @@ def test_every_operation_is_described() -> None:
 
 def test_every_metric_of_any_module_is_described() -> None:
     for module in pkgutil.walk_packages(tollhouse.__path__, "tollhouse."):
-        importlib.import_module(module.name)
+        if module.name != "tollhouse.storage.migrations.env":  # which only Alembic runs
+            importlib.import_module(module.name)
 
     registries = (registry, supervisor_registry)
     served = {family.name for each in registries for family in each.collect()}

@@ -193,16 +193,15 @@ def routes(settings_path: Path, *, proxy: str, as_json: bool) -> None:
         click.echo(RENDERERS[proxy](route))
 
 
-COMMANDS: Final = (
-    export,
-    _step("import", "Store an exported organization here, still frozen; write a receipt.", _import),
-    _step(
-        "release",
-        "Close an exported organization here, after its receipt was compared.\n\n"
-        "From now on only the new cell can serve it.",
-        _release,
-    ),
-    _step("activate", "Serve an imported organization, after the old cell released it.", _activate),
-    cancel_move,
-    routes,
+import_ = _step(
+    "import", "Store an exported organization here, still frozen; write a receipt.", _import
+)
+release = _step(
+    "release",
+    "Close an exported organization here, after its receipt was compared.\n\n"
+    "From now on only the new cell can serve it.",
+    _release,
+)
+activate = _step(
+    "activate", "Serve an imported organization, after the old cell released it.", _activate
 )

@@ -95,19 +95,6 @@ describe("costs", () => {
     expect(rows.length).toBeGreaterThanOrEqual((await reported()).length);
   });
 
-  it("can be shown by what requests name, once that is stored", async () => {
-    const { page } = visitor;
-    await page.getByText("stores no values of requests").waitFor();
-
-    await page.getByRole("button", { name: "Change stored values" }).click();
-    await page.getByRole("textbox", { name: "Stored values" }).fill("user, metadata.team");
-    await page.getByRole("button", { name: "Save" }).click();
-
-    await page.getByRole("radio", { name: "metadata.team" }).check();
-    await page.getByText("(unrecorded)").first().waitFor();
-    await visitor.isContent();
-  });
-
   it("can be asked for between two days, and say that there were none", async () => {
     const { page } = visitor;
     await page.getByRole("radio", { name: "From … to" }).check();

@@ -98,11 +98,10 @@ async def set_cap(
     if before is not None and before.cap == cap:
         tx.unchanged()
         return before
+    await store.save_cap(tx, cap)
     if place.period.short_days is None:
-        await store.save_cap(tx, cap)
         await store.cap_counters(tx, cap, today=tx.now.date())
     else:
-        await store.save_cap(tx, cap)
         await short_windows.cap_counters(tx, cap, today=tx.now.date())
     await _audit(tx, "spending_limit.set", place, None if before is None else before.cap, cap)
     after = await store.get_cap(tx, tx.organization_id, place, now=tx.now)

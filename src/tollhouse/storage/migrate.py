@@ -197,8 +197,6 @@ def _refuse_changed_texts(connection: Connection, expanded: str) -> None:
 def _refuse_older_workers(connection: Connection, newest: str) -> None:
     """Raise `OlderWorkers` if live workers do not know `newest`; let none register meanwhile."""
     _execute(connection, "LOCK TABLE instances IN SHARE ROW EXCLUSIVE MODE")
-    count: int | None = connection.exec_driver_sql(
-        instances.OLDER_WORKERS, (newest, instances.DEAD_AFTER_SECONDS)
-    ).scalar()
-    if count:
+    arguments = newest, instances.DEAD_AFTER_SECONDS
+    if count := connection.exec_driver_sql(instances.OLDER_WORKERS, arguments).scalar_one():
         raise errors.OlderWorkers(count=count, revision=newest)

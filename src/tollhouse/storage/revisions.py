@@ -1,9 +1,7 @@
 """The schema revisions of the database, and those on which this version serves.
 
-The expand step of a revision adds what this version needs and leaves everything that the previous
-release uses; its contract step removes the rest. Each step has a version table of Alembic.
-
-Read without Alembic, because importing it takes longer than starting a worker or running a command.
+Each step of a revision, expand and contract, has a version table of Alembic. They are read without
+it, because importing it takes longer than starting a worker or running a command.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

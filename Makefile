@@ -58,6 +58,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
 	$(RECORD) TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
 	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
+	$(RECORD) TOLLHOUSE_LEDGER_ITEMS=10000 $(LONG) tests/ledger/test_one_and_batch.py
 	$(RECORD) TOLLHOUSE_FUZZ_SECONDS=900 $(LONG) tests/fuzz
 	$(RECORD) $(UPGRADES)
 	$(RECORD) $(AVAILABILITY)

@@ -56,8 +56,7 @@ def of_file(path: str, text: bytes, enumerations: dict[str, Members]) -> Iterato
         return
     tree = ast.parse(text, filename=path)
     source = Source(text=text, lines=Lines(text), members=_members(path, tree, enumerations))
-    skipped = targets.SUPERSEDED.get(path, frozenset())
-    yield from named(path, text, _Finder(source, skipped).walk(tree))
+    yield from named(path, text, _Finder(source).walk(tree))
 
 
 def _of_sql(text: bytes) -> Iterator[tuple[str, Edit]]:
@@ -71,15 +70,14 @@ def _of_sql(text: bytes) -> Iterator[tuple[str, Edit]]:
 class _Finder:
     """Walks one file and keeps the function that it is in."""
 
-    def __init__(self, source: Source, skipped: frozenset[str]) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._skipped = skipped
         self._names: list[str] = []
         self._functions: list[ast.AST] = []
 
     def walk(self, node: ast.AST) -> Iterator[tuple[str, Edit]]:
         """Yield the edits of a node and of all below it, each with its function's name."""
-        if _is_left_alone(node) or self._is_superseded(node) or self._is_choice(node):
+        if _is_left_alone(node) or self._is_choice(node):
             return
         if isinstance(node, ast.Constant | ast.JoinedStr) and self._is_literal(node):
             start, end = self._source.span(node)
@@ -129,9 +127,6 @@ class _Finder:
             and isinstance(node.value, int | float)
             and node.value > CHOSEN_MIN
         )
-
-    def _is_superseded(self, node: ast.AST) -> bool:
-        return not self._names and _constant(node) in self._skipped
 
     @staticmethod
     def _is_literal(node: ast.Constant | ast.JoinedStr) -> bool:

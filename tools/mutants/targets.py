@@ -21,7 +21,6 @@ TESTS: Final = (
 NOT_RECORDED: Final = ("**/test_bench*.py", "**/test_real_*.py")
 """These tests take long and run little of their own process."""
 
-_MIGRATIONS: Final = f"{PACKAGE}/storage/migrations"
 _DATABASE: Final = "database functions"
 _GROUPS: Final = {
     "ledger": (("ledger",), ("simulation", "ledger", "faults")),
@@ -52,21 +51,13 @@ _GROUPS: Final = {
 """Packages, and the folders of their tests. A package that is not named is a group by itself."""
 _NOT_MUTATED: Final = frozenset(
     {
-        *("app", "archive", "attribution", "base", "console_access", "documentation"),
-        *("leased_jobs", "nightly_export", "observability", "pools", "sessions", "settings"),
-        *("storage", "testing"),
+        *("app", "archive", "base", "console_access", "leased_jobs", "observability", "pools"),
+        *("sessions", "settings", "storage"),
     }
 )
 """Packages and modules, but for their SQL."""
 _LEFT_OUT: Final = frozenset({"__init__.py", "errors.py"})
 """Errors are mostly sentences."""
-SUPERSEDED: Final = {
-    f"{_MIGRATIONS}/ledger_functions.py": frozenset(
-        {"LOOK_UP_RETRIED", "SETTLE", "_USE", "_USED", "_ADD_USE"}
-    ),
-    f"{_MIGRATIONS}/ledger_helpers.py": frozenset({"MAKE_PARTITION", "SETTLE_MIXED"}),
-}
-"""Functions of old revisions, which a later revision replaces."""
 
 
 def paths(root: Path) -> Iterator[str]:
@@ -91,7 +82,7 @@ def group(path: str) -> str:
 
 
 def _is_database(path: str) -> bool:
-    return path.endswith(".sql") or path.startswith(f"{_MIGRATIONS}/ledger_")
+    return path.endswith(".sql")
 
 
 def _package(path: str) -> str:

@@ -99,7 +99,6 @@ def test_init_with_an_existing_configuration_writes_no_file(
 ) -> None:
     monkeypatch.setenv("TOLLHOUSE_DATABASE__URL", fresh_url)
     monkeypatch.setenv("TOLLHOUSE_SECRETS__MASTER", secrets.token_urlsafe(48))
-    monkeypatch.setenv("TOLLHOUSE_SECRETS__PEPPERS__1", secrets.token_urlsafe(48))
     monkeypatch.chdir(newcomer.directory)
 
     call("init", "--existing-config")

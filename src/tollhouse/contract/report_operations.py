@@ -109,6 +109,7 @@ LIST_REQUESTS = _requests_read(
             "policy_id": Words(
                 "policy", "Only requests on which this policy matched or could not be evaluated."
             ),
+            "label": Words("label", "Only requests with this label."),
             "start_time": Words(
                 "from", "Only requests that began then or later, UTC: a date, a time, or 7d."
             ),
